@@ -48,8 +48,8 @@ from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.database import in_bulk
 from assoc_ingest.store.rows import Text
 from assoc_ingest.sync.run import SyncOptions, sync
-from assoc_ingest.upkeep import check as check_database
 from assoc_ingest.upkeep import verify as check_jobs
+from assoc_ingest.upkeep import verify as verifying
 from assoc_ingest.upkeep.check import Finding
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
@@ -384,7 +384,7 @@ def test_workers_begin_with_a_damaged_database_and_what_they_find_does_not_count
         file.write(b"\xff" * 4)
     usual = verify(database)
     assert {finding.check for finding in usual.findings} == {"pages"}
-    check_pages, may_begin = check_database.check_pages, name not in ("files", "sources")
+    check_pages, may_begin = verifying.check_pages, name not in ("files", "sources")
 
     def check_later(connection: sqlite3.Connection) -> Iterator[Finding]:
         end = time.monotonic() + 30
@@ -394,7 +394,7 @@ def test_workers_begin_with_a_damaged_database_and_what_they_find_does_not_count
 
     with (
         everything_through_workers(job_bytes=20_000),
-        patch.object(check_database, "check_pages", check_later),
+        patch.object(verifying, "check_pages", check_later),
     ):
         assert verify(database) == usual
     assert bool(started) == may_begin

@@ -159,9 +159,9 @@ def test_a_read_only_server_is_told(database: Any) -> None:
 
 def test_a_migration_runs_once(empty_database: str) -> None:
     with connect(empty_database) as connection:
-        assert server.migrate(connection) == server.names()
+        assert server.migrate(connection) == server.migration_names()
         assert server.migrate(connection) == []
-        assert server.applied(connection) == server.names()
+        assert server.applied_migrations(connection) == server.migration_names()
 
 
 def test_a_database_of_another_encoding_is_refused(postgres: Postgres) -> None:

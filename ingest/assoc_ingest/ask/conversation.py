@@ -20,7 +20,7 @@ from ..fields import json_text, placeholder, string
 from ..files import archive
 from ..tags import inside
 from ..terminal import is_typable, to_copy
-from . import query as terms
+from .query import TOKEN
 from .refs import Line, Names, find_session, messages_of, short_key
 
 # ------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ def whole(text: str, shown: str) -> str:
 
 
 def _words(text: str) -> list[str]:
-    found: list[str] = terms.TOKEN.findall(text)
+    found: list[str] = TOKEN.findall(text)
     return found
 
 

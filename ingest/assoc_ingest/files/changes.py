@@ -26,7 +26,6 @@ from functools import partial
 
 from ..records import Issue, LineType, Record
 from ..source import LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, KnownFile, Line
-from . import tail as clock_tick
 from .archive import Compressor, Frame
 from .entries import Lines, PackedError, content_size, open_content
 from .exclusions import document_without, issues_at, log_without, stretches_without, without_sample
@@ -36,11 +35,13 @@ from .tail import (
     MAX_LINE,
     Prefix,
     Stretch,
+    changed_ns,
     cut,
     pieces,
     read_at,
     resume,
     stretches,  # fmt: skip
+    wait_out,
 )
 from .walk import Found
 
@@ -87,7 +88,7 @@ def read_file(work: Work, packer: Packer, *, thorough: bool) -> Iterator[Step]:
             yield Part(records, list, Prefix(), 0)
         yield Closed()
         return
-    clock_tick.wait_out(clock_tick.changed_ns(work.found.mtime_ns, work.found.ctime_ns))
+    wait_out(changed_ns(work.found.mtime_ns, work.found.ctime_ns))
     try:
         if work.entry is not None:
             with work.entry.open() as lines:

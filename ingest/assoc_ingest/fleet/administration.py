@@ -25,7 +25,6 @@ from ..store.runs import Progress
 from ..store.transaction import snapshot, transaction
 from ..upkeep.rebuild import files_of, plan_of
 from . import projection
-from . import server as server_schema
 from .connect import DESTINATION, connect, parameters, shown, telling
 from .projection import (
     EVERYTHING,
@@ -45,7 +44,16 @@ from .projection import (
 from .pull import Pull, Wanted, came_back, files_there, give_keys, same_files
 from .push import Kept, Limits, Local, Preview, Report, introduced, preview, push, push_again
 from .search import Central
-from .server import Known, KnownFile, Origin, Server, as_json_bytes
+from .server import (
+    Known,
+    KnownFile,
+    Origin,
+    Server,
+    applied_migrations,
+    as_json_bytes,
+    migrate,
+    migration_names,
+)
 from .state import State, after_others, load, one_at_a_time, place_of, state_of
 
 if TYPE_CHECKING:
@@ -507,8 +515,8 @@ def set_up(database: Path, destination: str, label: str | None) -> tuple[State, 
     with after_others(database):
         state = load(database)
         with connect(destination) as connection:
-            is_new = not server_schema.applied(connection)
-            applied = server_schema.migrate(connection) if is_new else []
+            is_new = not applied_migrations(connection)
+            applied = migrate(connection) if is_new else []
             if state is not None and label is not None:
                 _demand_label(Server(connection).hello(state.uuid), label)
         if state is None:
@@ -537,7 +545,7 @@ def standing(database: Path) -> Standing:
     with closing(open_reader(database)) as reader, connect(state.destination) as connection:
         server = Server(connection)
         known = server.hello(state.uuid)
-        applied = server_schema.applied(connection)
+        applied = applied_migrations(connection)
         is_indexed = has_text_index(connection)
         there = (
             {file.file_key for file in server.files_of(known.origin_id)} if known else set[bytes]()
@@ -552,7 +560,7 @@ def standing(database: Path) -> Standing:
         )
     return Standing(
         known=known,
-        missing=[name for name in server_schema.names() if name not in applied],
+        missing=[name for name in migration_names() if name not in applied],
         is_current=is_current,
         there=len(there),
         gone=len(there - here),

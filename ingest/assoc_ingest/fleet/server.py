@@ -30,14 +30,14 @@ _PATIENCE = 10
 """Seconds that a migration waits for a lock."""
 
 
-def names() -> list[str]:
+def migration_names() -> list[str]:
     """Return the names of the server's migrations, in order."""
     entries = (entry.name for entry in sql.data("schema", "fleet").iterdir())
     return sorted(name.removesuffix(".sql") for name in entries if name.endswith(".sql"))
 
 
 @telling
-def applied(connection: Connection[Any]) -> list[str]:
+def applied_migrations(connection: Connection[Any]) -> list[str]:
     """Return the names of those that this database has; none: it is not set up."""
     row = connection.execute("select to_regclass('assoc.schema_version')").fetchone()
     if row is None or row[0] is None:
@@ -51,10 +51,10 @@ def migrate(connection: Connection[Any]) -> list[str]:
     """Apply what is missing; return the names of what was applied."""
     _check_server(connection)
     done = []
-    for name in names():
+    for name in migration_names():
         with connection.transaction():
             _take_lock(connection)
-            known = applied(connection)
+            known = applied_migrations(connection)
             _check_newer(known)
             if name in known:
                 continue
@@ -93,11 +93,11 @@ def _take_lock(connection: Connection[Any]) -> None:
 
 def check(connection: Connection[Any]) -> None:
     """Raise an error that says what to do unless this program and the server fit."""
-    known = applied(connection)
+    known = applied_migrations(connection)
     if not known:
         raise FleetError("The server has not been set up: run `assoc-ingest remote init`.")
     _check_newer(known)
-    if missing := [name for name in names() if name not in known]:
+    if missing := [name for name in migration_names() if name not in known]:
         raise FleetError(
             f"The server lacks {missing[0]}: its administrator must run `assoc-ingest remote "
             "migrate` first."
@@ -105,7 +105,7 @@ def check(connection: Connection[Any]) -> None:
 
 
 def _check_newer(known: list[str]) -> None:
-    if unknown := [name for name in known if name not in names()]:
+    if unknown := [name for name in known if name not in migration_names()]:
         raise FleetError(
             f"The server has a newer schema ({unknown[-1]}): update assoc-ingest on this machine."
         )

@@ -37,9 +37,18 @@ from ..store.swap import building
 from ..store.transaction import Clock, transaction
 from ..when import now
 from ..workers.pool import worker_count
-from . import plan as project_dirs
 from .pipeline import Batches
-from .plan import Given, Places, Plan, find_roots, given_roots, is_large, make_plan, match_moved
+from .plan import (
+    Given,
+    Places,
+    Plan,
+    find_roots,
+    given_roots,
+    is_large,
+    look_at_projects,
+    make_plan,
+    match_moved,
+)
 
 if TYPE_CHECKING:
     from ..workers.index_aside import IndexAside
@@ -457,7 +466,7 @@ def _refresh_surroundings(
         from .prices import refresh_prices
 
         refresh_prices(connection)
-    project_dirs.look_at_projects(connection)
+    look_at_projects(connection)
     if options.git:
         from .git import ask_git
 

@@ -51,9 +51,24 @@ from ..store.transaction import snapshot
 from ..workers import pool
 from ..workers.pool import worker_count
 from ..workers.reading import JOB_BYTES, SECONDS, LineLengths, worth_sending
-from . import check as check_database
 from . import recover
-from .check import REBUILD, SYNC, SYNC_FULL, Finding, Verdict, compare, scratch
+from .check import (
+    REBUILD,
+    SYNC,
+    SYNC_FULL,
+    Finding,
+    Verdict,
+    check_derived,
+    check_indexes,
+    check_pages,
+    check_references,
+    check_schema,
+    check_statements,
+    compare,
+    foreign_objects,
+    fresh_schema,
+    scratch,
+)
 from .forget import Originals
 from .recover import comes_back
 
@@ -460,7 +475,7 @@ def _check_of(database: str) -> FileCheck:
     """Return what checks files in this process, for as long as it lives."""
     connection = open_reader(Path(database))
     connection.row_factory = None
-    schema = _opened.enter_context(check_database.fresh_schema())
+    schema = _opened.enter_context(fresh_schema())
     return FileCheck(connection, _opened.enter_context(scratch(schema)))
 
 
@@ -706,8 +721,8 @@ def _compare_document(descriptor: int, size: int, known: KnownFile, is_private: 
 _FOUND_AGAIN = "A sync restores the path if a file with the same content is still on disk."
 _COUNTS = ("files", "messages", "archived_bytes", "files_on_disk")
 _CHECKS = (
-    check_database.check_indexes, check_database.check_references, check_database.check_derived,
-    check_database.check_statements,
+    check_indexes, check_references, check_derived,
+    check_statements,
 )  # fmt: skip
 
 
@@ -726,9 +741,9 @@ def verify(database: Path, progress: Progress | None = None, jobs: int | None = 
         work = None
         with suppress(sqlite3.DatabaseError, UnicodeDecodeError):  # the next checks say why
             work = begin()
-        verdict.findings += check_database.check_pages(connection)
+        verdict.findings += check_pages(connection)
         if verdict.ok:
-            with check_database.fresh_schema() as schema:
+            with fresh_schema() as schema:
                 _check_schema(connection, schema, verdict)
                 if verdict.ok:  # else every other check would report the same missing tables
                     _check_readable(connection, schema, verdict, work or begin())
@@ -794,8 +809,8 @@ def _begun(
 def _check_schema(
     connection: sqlite3.Connection, schema: sqlite3.Connection, verdict: Verdict
 ) -> None:
-    verdict.findings += check_database.check_schema(connection, schema)
-    for name in check_database.foreign_objects(connection, schema):
+    verdict.findings += check_schema(connection, schema)
+    for name in foreign_objects(connection, schema):
         remedy = "Store it in another database if you need it: rebuild may drop it."
         verdict.warnings.append(
             Finding("schema", f"The {name} was not created by assoc-ingest.", remedy)

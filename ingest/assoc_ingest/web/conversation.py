@@ -24,9 +24,23 @@ from ..ask.excerpt import Found, find
 from ..ask.export import Choice, ExportedConversation
 from ..ask.refs import KeyMatch
 from ..ask.show import facts_of
-from . import entries as copies
 from . import export, pages, urls
-from .entries import FIRST, PAGE, Begin, Entries, Entry, Map, Mapper, Nested, Paging, Stretch
+from .entries import (
+    FIRST,
+    PAGE,
+    Begin,
+    Entries,
+    Entry,
+    Map,
+    Mapper,
+    Nested,
+    Paging,
+    Stretch,
+    folded_copies,
+    nested_in,
+    set_links,
+    with_beginning,
+)
 from .html import LARGEST, marked_html
 from .pages import MOST_LINKS, PageError
 from .urls import Permalinks, Place
@@ -382,18 +396,18 @@ class Reader:
         """
         nested = [entry for one in rest for entry in one.entries or ()]
         every = [*shown, *nested]
-        rows = copies.set_links(self._connection, self._permalinks, every, self._targets)
+        rows = set_links(self._connection, self._permalinks, every, self._targets)
         if finder is not None:
-            finder.mark(copies.nested_in(every))
+            finder.mark(nested_in(every))
         anchors: dict[Line, str] = {}
         for entry in every:
             if entry.link is not None:
                 anchors.setdefault(rows[entry.id].place[:2], entry.link.anchor)
         key = str(self._conversation.session["session_key"])
-        folded = list(copies.folded_copies(shown, rows, key))
+        folded = list(folded_copies(shown, rows, key))
         if self._subagent is not None:
             return folded, anchors
-        folded, beginning = copies.with_beginning(self._connection, folded, rows)
+        folded, beginning = with_beginning(self._connection, folded, rows)
         address = self._address(beginning) if beginning else None
         for entry in folded:
             if entry.shape == "copies":

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from .. import sql, terminal
-from ..ask import filters as times
+from ..ask import filters
 from ..ask.queries import Estimate, Spent, estimate
 from . import charts, pages
 from .charts import Cost, together
@@ -173,10 +173,10 @@ def _read(connection: sqlite3.Connection, period: str | None) -> dict[str, objec
     if period is None:
         longer = [*PERIODS][[*PERIODS].index(_DEFAULT) : -1]
         period = next(
-            (days for days in longer if not newest or newest >= times.since(f"{days}d")), "all"
+            (days for days in longer if not newest or newest >= filters.since(f"{days}d")), "all"
         )
-    since = None if period == "all" else times.since(f"{period}d")
-    today = times.present().date()
+    since = None if period == "all" else filters.since(f"{period}d")
+    today = filters.present().date()
     first = since and datetime.fromisoformat(since).astimezone().date()
     recent = sql.ask(connection, "pages/newest_session", since=since).fetchone()
     usage = _Usage()

@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from .. import sql, terminal
-from ..ask import filters as times
+from ..ask import filters
 from . import charts, conversations, pages, serve
 from .pages import PageError, is_for_us, our_databases
 
@@ -102,7 +102,7 @@ def _spans(connection: sqlite3.Connection, newest: str) -> Iterator[Span]:
     If nothing was done in the last seven days, there are those before the newest activity, too.
     """
     last = datetime.fromisoformat(newest).astimezone().date()
-    week = _span(connection, "The last 7 days", times.present().date())
+    week = _span(connection, "The last 7 days", filters.present().date())
     yield week
     if not week.conversations:
         yield _span(connection, "The last 7 days of the record", last)
@@ -116,7 +116,7 @@ def _span(connection: sqlite3.Connection, text: str, last: date) -> Span:
     first = max(last - timedelta(days=6), date(2000, 1, 1))  # before all times that are stored
     asked = {"since": f"{first}", "until": f"{last}"}
     count = conversations.count(connection, asked)
-    return Span(f"{text} ({terminal.days(first, last, times.present().date())})", asked, count)
+    return Span(f"{text} ({terminal.days(first, last, filters.present().date())})", asked, count)
 
 
 def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]]:
