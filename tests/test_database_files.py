@@ -31,7 +31,7 @@ from assoc_ingest.files.stores import (
     TOO_LONG,
     UNKNOWN_TABLES,
 )
-from assoc_ingest.files.walk import Place, recognised
+from assoc_ingest.files.walk import ListedDirectory, recognised
 from assoc_ingest.source import Table
 from assoc_ingest.sources import SOURCES as KINDS
 from assoc_ingest.store.database import open_reader, writing
@@ -636,7 +636,7 @@ def test_a_full_sync_finds_what_no_time_shows(home: Path, fresh: Fresh) -> None:
     sync(database, [home])
     assert "secretly" not in texts(database)
     (finding,) = verify(database).findings
-    assert "nothing shows that it has" in finding.problem
+    assert "without any sign that a sync can see" in finding.problem
     sync(database, [home], SyncOptions(full=True))
     assert "secretly" in texts(database)
 
@@ -690,7 +690,9 @@ def test_answers_look_only_at_what_changed(
         for statement in say("x1", "in the log"):
             execute(statement)
         news.read()
-        assert [list(places.values()) for places in plans] == [[{Place((), is_deep=False)}]]
+        assert [list(places.values()) for places in plans] == [
+            [{ListedDirectory((), is_deep=False)}]
+        ]
 
 
 def test_what_is_forgotten_stays_forgotten(home: Path, fresh: Fresh) -> None:
@@ -730,7 +732,7 @@ def test_a_change_of_the_log_is_a_reason_to_look(home: Path, fresh: Fresh) -> No
         for statement in say("x1", "in the log"):
             execute(statement)
         places = places_of([str(home / "opencode.db-wal")], roots)
-        assert places == {roots[0]: {Place((), is_deep=False)}}
+        assert places == {roots[0]: {ListedDirectory((), is_deep=False)}}
         report = Report(started_at="2026-01-01T00:00:00.000Z")
         plan = sync_into(connection, [], SyncOptions(), report, places=places)
         assert (plan.is_doubtful, report.files_gone) == (False, 0)

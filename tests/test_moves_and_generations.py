@@ -282,7 +282,7 @@ def test_a_file_that_is_written_again_at_once_with_as_many_bytes_is_read_again(
     def cut(moment: int) -> int:
         return moment // step * step + (step < 10**9) if step else moment
 
-    def cut_found(*arguments: Any) -> walk.Found | None:
+    def cut_found(*arguments: Any) -> walk.FoundFile | None:
         file = found(*arguments)
         return file and file._replace(mtime_ns=cut(file.mtime_ns), ctime_ns=cut(file.ctime_ns))
 

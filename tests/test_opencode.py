@@ -20,7 +20,7 @@ from tests.support.cases import home_of
 from tests.support.dump import assert_same, check, connect, dump
 
 from assoc_ingest.files import archive
-from assoc_ingest.files.walk import Place, recognised
+from assoc_ingest.files.walk import ListedDirectory, recognised
 from assoc_ingest.records import Usage
 from assoc_ingest.source import Claim, Line
 from assoc_ingest.sources import SOURCES as KINDS
@@ -119,7 +119,7 @@ def test_one_directory_is_not_enough_to_read_a_conversation(home: Path, fresh: F
     (home / "storage/part/msg_a3/prt_a302.json").write_text('{"type":"text","text":"new"}')
     with writing(database) as connection:
         for place, is_doubtful in ((("storage", "part", "msg_a3"), True), ((), False)):
-            places = {root: [Place(place, is_deep=False)]}
+            places = {root: [ListedDirectory(place, is_deep=False)]}
             report = Report(started_at="2026-01-01T00:00:00.000Z")
             plan = sync_into(connection, [], SyncOptions(), report, places=places)
             assert (plan.is_doubtful, report.files_gone) == (is_doubtful, 0), place

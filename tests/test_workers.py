@@ -39,7 +39,7 @@ from assoc_ingest.cli import cli
 from assoc_ingest.files import changes
 from assoc_ingest.files.archive import Compressor
 from assoc_ingest.files.parsing import RAN_AWAY
-from assoc_ingest.files.steps import Part, Work
+from assoc_ingest.files.steps import FilePart, Work
 from assoc_ingest.files.tail import CHUNK
 from assoc_ingest.files.walk import Root, Walk, walk
 from assoc_ingest.sources import SOURCES
@@ -447,7 +447,7 @@ def test_a_file_of_many_stretches_is_packed_stretch_by_stretch(place: Path) -> N
     usual = list(changes.read([work], thorough=False))
     assert [type(step) for step in steps] == [type(step) for step in usual]
     for step, other in zip(steps, usual, strict=True):
-        if isinstance(step, Part) and isinstance(other, Part):
+        if isinstance(step, FilePart) and isinstance(other, FilePart):
             assert sorted(step.records, key=str) == sorted(other.records, key=str)
             assert step.frames() == other.frames()
             assert (step.prefix, step.size, step.context) == (

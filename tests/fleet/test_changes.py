@@ -32,8 +32,8 @@ from assoc_ingest.fleet.projection import (
     COUNTS_START,
     EVERYTHING,
     KEYED,
+    ChangedFile,
     Cursor,
-    File,
     Scope,
     Table,
     of_paths,
@@ -81,7 +81,7 @@ class Record:
         self.seen = projection.cursor(connection)
         return since is None
 
-    def _take_file(self, connection: sqlite3.Connection, file: File, scope: Scope) -> None:
+    def _take_file(self, connection: sqlite3.Connection, file: ChangedFile, scope: Scope) -> None:
         content = projection.content(connection, file, scope)
         self.files[content.file_key] = content.attributes
         frames = {f.start: (f.end, f.digest, f.rows_digest) for f in content.frames}

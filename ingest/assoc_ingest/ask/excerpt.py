@@ -45,7 +45,7 @@ class Match(NamedTuple):
     id: int
 
 
-class Found(NamedTuple):
+class FindResult(NamedTuple):
     """What was found, and what of the query was not looked for."""
 
     matches: list[Match]
@@ -55,7 +55,7 @@ class Found(NamedTuple):
 
 def find(
     connection: sqlite3.Connection, session: int, query: str, kinds: Sequence[str] = ()
-) -> Found:
+) -> FindResult:
     """Return what of the conversation with this row id holds all that a query asks for.
 
     `kinds` of messages are found, if any are named, and else those of the query. A filter of the
@@ -68,7 +68,7 @@ def find(
         filters = replace(filters, kind=wanted or ("session",))  # no message is one
     notes: tuple[str, ...] = (terms.note,) if terms.note else ()
     if not terms.clauses:
-        return Found([], Marker(terms), ("The query has no words to search for.",))
+        return FindResult([], Marker(terms), ("The query has no words to search for.",))
     candidates = Candidates(connection, filters)
     found = {
         Match(row["file_id"], row["byte_offset"], row["block"], row["id"])
@@ -76,7 +76,7 @@ def find(
     }
     if len(found) >= MOST:
         notes += (f"There are more than {MOST:,}; some are left out.",)
-    return Found(sorted(found), Marker(terms), notes)
+    return FindResult(sorted(found), Marker(terms), notes)
 
 
 class Marker:

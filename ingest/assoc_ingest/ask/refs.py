@@ -228,7 +228,7 @@ _MANY_LINES = 10**15  # more than any file has
 _MOST_CALLED = 200  # documents with one file name
 
 
-class Found(Protocol):
+class Referable(Protocol):
     """A hit of a search, as far as its reference depends on it."""
 
     @property
@@ -290,7 +290,7 @@ def split(text: str) -> tuple[str, str] | None:
     return (store, name) if store in STORES and name else None
 
 
-def of_hits(connection: sqlite3.Connection, hits: Iterable[Found]) -> list[str | None]:
+def of_hits(connection: sqlite3.Connection, hits: Iterable[Referable]) -> list[str | None]:
     """Return what opens each hit; None where nothing does.
 
     Each file is opened once for all hits in it. A line that the archive has lost leaves the key of
@@ -391,7 +391,7 @@ def _short_path(connection: sqlite3.Connection, path: str) -> str:
     return path
 
 
-def _named(connection: sqlite3.Connection, hit: Found) -> str | tuple[int, int] | None:
+def _named(connection: sqlite3.Connection, hit: Referable) -> str | tuple[int, int] | None:
     if hit.what == "session":
         return short_key(connection, hit.session_key) if hit.session_key else None
     if hit.what == "message":

@@ -165,7 +165,7 @@ _OTHERS, _TITLES = 4, 5  # a title is shown anyway
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Ranked:
     """A candidate with its place among all."""
 
     candidate: Candidate
@@ -188,7 +188,7 @@ class Found:
 class Cluster:
     """What was found in one conversation, best first; or one thing that belongs to none."""
 
-    found: list[Found]
+    found: list[Ranked]
     score: float
 
     @property
@@ -251,7 +251,7 @@ def is_short(terms: Terms) -> bool:
     return len(terms.clauses) == len(terms.content) <= _SHORT
 
 
-def rank_exact(candidates: Iterable[Candidate], terms: Terms, relevance: Relevance) -> list[Found]:
+def rank_exact(candidates: Iterable[Candidate], terms: Terms, relevance: Relevance) -> list[Ranked]:
     """Return the candidates that hold all words, with their places."""
     is_known = is_special(terms.literal)
     short, is_one = is_short(terms), len(terms.clauses) == 1
@@ -263,17 +263,17 @@ def rank_exact(candidates: Iterable[Candidate], terms: Terms, relevance: Relevan
             tier = 0
         elif short and (is_one or candidate.scope != TOOLS):
             tier = 1
-        ranked.append(Found(candidate, why, tier, _score(candidate, number, relevance)))
+        ranked.append(Ranked(candidate, why, tier, _score(candidate, number, relevance)))
     return ranked
 
 
 def rank_relaxed(
     candidates: Iterable[Candidate],
-    known: Iterable[Found],
+    known: Iterable[Ranked],
     relevance: Relevance,
     *,
     is_nearly: bool = False,
-) -> list[Found]:
+) -> list[Ranked]:
     """Return the candidates that are not known already, with their places.
 
     What holds nearly all words (`is_nearly`) stands before what holds some.
@@ -281,15 +281,15 @@ def rank_relaxed(
     places = {found.candidate.place for found in known}
     new = {c.place: (n, c) for n, c in enumerate(candidates) if c.place not in places}
     tier = NEARLY_TIER if is_nearly else LAST_TIER
-    return [Found(c, RELAXED, tier, _score(c, number, relevance)) for number, c in new.values()]
+    return [Ranked(c, RELAXED, tier, _score(c, number, relevance)) for number, c in new.values()]
 
 
 def clusters(
-    connection: sqlite3.Connection, found: Iterable[Found], relevance: Relevance
+    connection: sqlite3.Connection, found: Iterable[Ranked], relevance: Relevance
 ) -> list[Cluster]:
     """Return what was found by conversation, best first."""
-    by_key: dict[object, list[Found]] = {}
-    known: dict[tuple[str, int], Found] = {}
+    by_key: dict[object, list[Ranked]] = {}
+    known: dict[tuple[str, int], Ranked] = {}
     for one in found:
         known.setdefault(one.candidate.place, one)
     for one in known.values():
@@ -303,7 +303,7 @@ def clusters(
     return sorted(first, key=_order) + grouped[_ABOUT:]
 
 
-def in_one_list(groups: Sequence[Cluster]) -> list[Found]:
+def in_one_list(groups: Sequence[Cluster]) -> list[Ranked]:
     """Return everything that was found, best first.
 
     In each tier the best of each conversation stands before the others, so that the first hits
@@ -325,11 +325,11 @@ def _score(candidate: Candidate, number: int, relevance: Relevance) -> float:
     return float(score) * (_TOOLS_COUNT if candidate.scope == TOOLS else 1)
 
 
-def _cluster(found: list[Found]) -> Cluster:
+def _cluster(found: list[Ranked]) -> Cluster:
     tier = min(one.tier for one in found)
     best = max(one.score for one in found if one.tier == tier)
 
-    def order(one: Found) -> tuple[int, bool, bool, int, float, int]:
+    def order(one: Ranked) -> tuple[int, bool, bool, int, float, int]:
         is_far = one.score < _NEARLY_BEST * best
         preference = 0 if is_far else one.preference
         return (
@@ -378,9 +378,9 @@ _SYNTAX_ERRORS = (
 )  # fmt: skip
 
 
-def raw_rows(candidates: Candidates, expression: str, limit: int, *, tools: bool) -> list[Found]:
+def raw_rows(candidates: Candidates, expression: str, limit: int, *, tools: bool) -> list[Ranked]:
     """Return what an expression finds, best first; raise UsageError if it is none."""
-    listed: list[Found] = []
+    listed: list[Ranked] = []
     for scope in (TOOLS,) if tools else (SAID, TOOLS):
         messages = _messages(candidates, expression, scope, limit)
         stores = [
@@ -388,7 +388,7 @@ def raw_rows(candidates: Candidates, expression: str, limit: int, *, tools: bool
             for what in candidates.stores(scope)
         ]
         mixed = _mixed(iter(messages), stores)
-        listed += [Found(candidate, ALL_WORDS, 0, 0.0) for candidate in mixed]
+        listed += [Ranked(candidate, ALL_WORDS, 0, 0.0) for candidate in mixed]
     return listed
 
 
@@ -401,7 +401,7 @@ def in_stores(candidates: Candidates, expression: str, limit: int) -> list[Candi
     ]
 
 
-def raw_clusters(listed: Iterable[Found]) -> list[Cluster]:
+def raw_clusters(listed: Iterable[Ranked]) -> list[Cluster]:
     """Return what was found by conversation, in the order of their first hits."""
     by_key: dict[object, Cluster] = {}
     for one in listed:
@@ -479,7 +479,7 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FacetHits:
     """Hits of one conversation that agree in everything that a search can be limited to."""
 
     owner: object
@@ -508,7 +508,7 @@ class Part:
 class Hits:
     """All hits of a search."""
 
-    parts: list[Part]
+    parts: list[FacetHits]
     rows: dict[Place, Candidate]
     """Those that are no messages, and those that were added."""
     is_cut: bool = False
@@ -544,7 +544,7 @@ class Hits:
 
 def parts_of(
     connection: sqlite3.Connection, found: Iterable[Candidate], *, apart: bool = False
-) -> dict[Place, Part]:
+) -> dict[Place, FacetHits]:
     known = {one.place: one for one in found}
     ids = [id_ for what, id_ in known if what == "message"]
     rows = sql.ask(connection, "pages/hit_facts", ids=json.dumps(ids)) if ids else ()
@@ -557,7 +557,7 @@ def owner_of(candidate: Candidate, apart: bool) -> object:
     return candidate.place if apart else conversation(candidate)
 
 
-def counts(parts: Iterable[Part]) -> dict[str, Counter[str]]:
+def counts(parts: Iterable[FacetHits]) -> dict[str, Counter[str]]:
     """Return how many owners each value of a facet has: as many as a search for it finds."""
     owners: dict[str, dict[str, set[object]]] = {name: {} for name in FACETS}
     others: dict[str, set[object]] = {}
@@ -575,7 +575,7 @@ def counts(parts: Iterable[Part]) -> dict[str, Counter[str]]:
     }
 
 
-def _part(row: sqlite3.Row) -> Part:
+def _part(row: sqlite3.Row) -> FacetHits:
     last = "message", row["last_id"]
     project = row["project_id"]
     values = {
@@ -587,7 +587,7 @@ def _part(row: sqlite3.Row) -> Part:
         "branch": row["branch"],
         "month": row["month"],
     }
-    return Part(
+    return FacetHits(
         owner=row["session_key"] if row["apart"] is None else last,
         session_key=row["session_key"],
         own_kind=None,
@@ -599,7 +599,7 @@ def _part(row: sqlite3.Row) -> Part:
     )
 
 
-def _part_of(candidate: Candidate, facts: sqlite3.Row | None, *, apart: bool) -> Part:
+def _part_of(candidate: Candidate, facts: sqlite3.Row | None, *, apart: bool) -> FacetHits:
     """Return a row as a part; `facts` are what is only known of messages."""
     row = candidate.row
     project = row["project_id"]
@@ -612,7 +612,7 @@ def _part_of(candidate: Candidate, facts: sqlite3.Row | None, *, apart: bool) ->
         "branch": facts["branch"] if facts else None,
         "month": _month(row["timestamp"]),
     }
-    return Part(
+    return FacetHits(
         owner=owner_of(candidate, apart),
         session_key=row["session_key"],
         own_kind=row["kind"] if row["what"] in _WITH_OWN_KIND else None,
@@ -705,7 +705,7 @@ class Marker:
         self.present: set[str] = set()
         """Names of the words that the texts held so far."""
 
-    def snippet(self, found: Found, text: str) -> str:
+    def snippet(self, found: Ranked, text: str) -> str:
         """Return the piece of the text of a hit, its matches marked."""
         text = self._clean(text) if self._clean is not None else text
         if found.candidate.scope == TITLE:
@@ -719,7 +719,7 @@ class Marker:
             name for name, forms in self._words if any(form in folded for form in forms)
         )
 
-    def _spans(self, found: Found, text: str) -> Sequence[Span]:
+    def _spans(self, found: Ranked, text: str) -> Sequence[Span]:
         if found.why == RELAXED:
             self.look(text)
             spans = self._any.some(text)
@@ -734,7 +734,7 @@ class Marker:
 
 
 def read_hits(
-    connection: sqlite3.Connection, found: Iterable[Found], marker: Marker
+    connection: sqlite3.Connection, found: Iterable[Ranked], marker: Marker
 ) -> dict[tuple[str, int], Hit]:
     listed = {one.candidate.place: one for one in found}
     places = [
@@ -776,7 +776,7 @@ def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]
 
 def _hit(
     connection: sqlite3.Connection,
-    found: Found,
+    found: Ranked,
     details: sqlite3.Row,
     marker: Marker,
     keys: dict[str, str],
@@ -964,7 +964,7 @@ class Findings:
     candidates: Candidates
     terms: Terms
     groups: list[Cluster]
-    listed: list[Found]
+    listed: list[Ranked]
     """The same hits as one list."""
     question: Relaxed | None
     """How the query was relaxed, if it was."""
@@ -973,7 +973,7 @@ class Findings:
     nothing: Nothing | None = None
     """Why nothing was found."""
 
-    def beyond(self) -> list[Found]:
+    def beyond(self) -> list[Ranked]:
         """Return the hits that lack a word, or have it only where a line begins inside JSON."""
         return [
             one
@@ -1147,7 +1147,7 @@ class _Search:
         """Are there as many conversations as are shown? What tools gave would not be seen."""
         return len(set(map(conversation, found))) >= max(ENOUGH, self._limit)
 
-    def _is_to_be_relaxed(self, found: list[Found]) -> bool:
+    def _is_to_be_relaxed(self, found: list[Ranked]) -> bool:
         if not self._terms.clauses or not self._closest:
             return False
         if len(self._terms.clauses) == 1 and any(one.why == VERBATIM for one in found):
@@ -1156,7 +1156,7 @@ class _Search:
             return False  # what was not read has all words, too
         return _conversations(one for one in found if one.tier < LAST_TIER) < ENOUGH
 
-    def _but_for_numbers(self, exact: list[Found], relevance: Relevance) -> list[Found]:
+    def _but_for_numbers(self, exact: list[Ranked], relevance: Relevance) -> list[Ranked]:
         terms = self._terms.without_numbers()
         if terms is None or exact:
             return []
@@ -1164,8 +1164,10 @@ class _Search:
         candidates = [candidate for found in scopes for candidate in found]
         return rank_relaxed(candidates, exact, relevance, is_nearly=True)
 
-    def _relaxed(self, question: Relaxed, exact: list[Found], relevance: Relevance) -> list[Found]:
-        found: list[Found] = []
+    def _relaxed(
+        self, question: Relaxed, exact: list[Ranked], relevance: Relevance
+    ) -> list[Ranked]:
+        found: list[Ranked] = []
         match, trigrams = question.match(), question.match_trigrams()
         for scope in self._scopes:
             if _conversations([*exact, *found]) >= ENOUGH and found:
@@ -1180,7 +1182,7 @@ class _Search:
         return found
 
 
-def _conversations(found: Iterable[Found]) -> int:
+def _conversations(found: Iterable[Ranked]) -> int:
     return len({conversation(one.candidate) for one in found})
 
 

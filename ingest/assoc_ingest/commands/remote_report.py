@@ -10,12 +10,12 @@ from ..fleet.push import report
 from ..terminal import safe_json, size
 
 if TYPE_CHECKING:
-    from ..fleet.administration import Standing
+    from ..fleet.administration import Comparison
     from ..fleet.push import Preview, Report
     from ..fleet.state import State
 
 
-def write_standing(state: State, standing: Standing, *, as_json: bool) -> None:
+def write_standing(state: State, standing: Comparison, *, as_json: bool) -> None:
     """Print a comparison of this machine with the server."""
     if as_json:
         known = standing.known
@@ -44,7 +44,7 @@ def write_standing(state: State, standing: Standing, *, as_json: bool) -> None:
     write(line + "\n" for line in _lines(state, standing))
 
 
-def _lines(state: State, standing: Standing) -> list[str]:
+def _lines(state: State, standing: Comparison) -> list[str]:
     what = "everything" if state.all_projects else f"{len(state.allowed):,} projects"
     lines = [f"server: {shown(state.destination)}", f"machine: {state.label} ({state.uuid})"]
     lines.append(f"allowed: {what}")

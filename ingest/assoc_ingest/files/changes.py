@@ -5,13 +5,13 @@ committed. A file whose stat changed is read like this:
 
 - it is compared with its checkpoint (`tail.resume`): it continues, it was rewritten, it came back
   with other content after it was gone (a new generation), or only its stat changed;
-- an `Opened` step says which. A `Part` step follows for each stretch of whole lines, about 4 MB,
-  with its records, and a `Closed` step at the end;
-- what must be stored completely or not at all (a file that is read from its beginning again, a line
-  of several parts) begins with a `Border`. If a read fails later, everything since is undone;
+- an `Opened` step says which. A `FilePart` step follows for each stretch of whole lines, about
+  4 MB, with its records, and a `Closed` step at the end;
+- a `Border` marks the start of a group that is stored completely or not at all (a file that is read
+  from its beginning again, a line of several parts). If a read fails later, the group is undone;
 - an entry of a store (`entries`) is a log that is always rewritten, unless it is the same;
-- a document is one `Part`. If it cannot be parsed, its old rows are kept: half-written documents
-  are normal, and complete at the next sync.
+- a document is one `FilePart`. If it cannot be parsed, its old rows are kept: half-written
+  documents are normal, and complete at the next sync.
 
 A large stretch is compressed in a thread while its lines are parsed: zstd releases the interpreter.
 """
@@ -30,7 +30,7 @@ from .archive import Compressor, Frame
 from .entries import Lines, PackedError, content_size, open_content
 from .exclusions import document_without, issues_at, log_without, stretches_without, without_sample
 from .parsing import Parser, first_records, lines_in
-from .steps import Border, Closed, Listed, Opened, Part, Step, Unchanged, Unreadable, Work
+from .steps import Border, Closed, FilePart, Listed, Opened, Step, Unchanged, Unreadable, Work
 from .tail import (
     MAX_LINE,
     Prefix,
@@ -43,7 +43,7 @@ from .tail import (
     stretches,  # fmt: skip
     wait_out,
 )
-from .walk import Found
+from .walk import FoundFile
 
 _SNIFFED = 8192  # bytes that are searched for a NUL, which shows that a file is binary
 _LARGE = 64 * 1024  # bytes that are worth compressing in a thread
@@ -85,7 +85,7 @@ def read_file(work: Work, packer: Packer, *, thorough: bool) -> Iterator[Step]:
     if shape == UNREAD:
         yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
         if records := work.root.source.parse(work.claim, []):
-            yield Part(records, list, Prefix(), 0)
+            yield FilePart(records, list, Prefix(), 0)
         yield Closed()
         return
     wait_out(changed_ns(work.found.mtime_ns, work.found.ctime_ns))
@@ -110,7 +110,7 @@ def _note_failure(work: Work, reason: str) -> Iterator[Step]:
         claim = work.root.source.as_kind(claim, known.kind)
     generation = known.generation if known is not None else 0
     yield Opened(work, claim, known, None, generation, False)
-    yield Part([Issue(reason, 0, None, 0, 0)], list, None, 0, context=known and known.context)
+    yield FilePart([Issue(reason, 0, None, 0, 0)], list, None, 0, context=known and known.context)
     yield Closed()
     yield Unreadable(work.found.location, reason)
 
@@ -190,7 +190,7 @@ def _read_entry(work: Work, lines: Lines, packer: Packer) -> Iterator[Step]:
 def _note_database(work: Work, listed: Listed) -> Iterator[Step]:
     """Record what listing a database has shown, after its entries were read."""
     yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
-    yield Part(list(listed.issues), list, Prefix(), 0)
+    yield FilePart(list(listed.issues), list, Prefix(), 0)
     if listed.is_settled:
         yield Closed()
 
@@ -216,7 +216,7 @@ def _note_document(work: Work, claim: Claim, descriptor: int, size: int) -> Iter
             known, generation = None, generation + 1
     data, _ = work.secrets.without(read_at(descriptor, min(size, MAX_LINE), 0), is_log=False)
     yield Opened(work, claim, known, Prefix(), generation, known is not None)
-    yield Part(work.root.source.parse(claim, [Line(0, data)]), list, Prefix(), 0)
+    yield FilePart(work.root.source.parse(claim, [Line(0, data)]), list, Prefix(), 0)
     yield Closed()
 
 
@@ -252,7 +252,7 @@ def _log_parts(
         records.extend(first_records(claim, stretch.start))
         if stretch.long_line:
             records.append(Issue(LONG_LINE, 1, None, stretch.first_line, stretch.long_line))
-        yield Part(records, frames, prefix, len(stretch.data), is_open, parser.context)
+        yield FilePart(records, frames, prefix, len(stretch.data), is_open, parser.context)
     if not is_opened:
         yield opened
     yield Closed()
@@ -263,7 +263,7 @@ def _read_document(
 ) -> Iterator[Step]:
     if size > MAX_LINE:
         yield Opened(work, work.claim, work.known, None, 0, False)
-        yield Part([Issue(LONG_LINE, 1, None, 0, size)], list, None, 0)
+        yield FilePart([Issue(LONG_LINE, 1, None, 0, size)], list, None, 0)
         yield Closed()
         return
     data = b"".join(pieces(descriptor, 0, size))
@@ -285,15 +285,15 @@ def _read_document(
         issues: list[Record] = [record for record in records if isinstance(record, Issue)]
         if is_shared:  # it may be about a forgotten conversation
             issues = [without_sample(issue) for issue in issues]
-        yield Part(issues, list, None, 0)
+        yield FilePart(issues, list, None, 0)
         yield Closed()
         return
     yield Opened(work, work.claim, known, Prefix(), 0, known is not None)
     stored = [*(records if left is None else left), *issues_at(0, spans)]
     if is_private or left is not None:
-        yield Part(stored, list, unarchived, len(data))
+        yield FilePart(stored, list, unarchived, len(data))
     else:
-        yield Part(stored, packer.begin(0, data), prefix, len(data))
+        yield FilePart(stored, packer.begin(0, data), prefix, len(data))
     yield Closed()
 
 
@@ -310,11 +310,11 @@ def _is_binary(descriptor: int, size: int) -> bool:
 def _note_binary(work: Work) -> Iterator[Step]:
     """Record that a binary file exists; its bytes are not archived."""
     yield Opened(work, work.claim, work.known, Prefix(), 0, work.known is not None)
-    yield Part(work.root.source.parse(work.claim, []), list, Prefix(), 0)
+    yield FilePart(work.root.source.parse(work.claim, []), list, Prefix(), 0)
     yield Closed()
 
 
-def is_odd(known: KnownFile, found: Found) -> bool:
+def is_odd(known: KnownFile, found: FoundFile) -> bool:
     """Does the stat show more than growth? Then every byte read before is compared."""
     return (
         known.gone_at is not None

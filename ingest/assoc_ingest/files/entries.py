@@ -22,7 +22,7 @@ from ..source import KnownFile, Member, entry_path, is_entry_key
 from ..sources.jsonl import whole_value
 from .stored_names import PACKED_DAMAGED, PACKED_TOO_LARGE, stored_number
 from .tail import open_regular, pieces
-from .walk import Found, Root
+from .walk import FoundFile, Root
 
 # ------------------------------------------------------------------------------------------------
 # Files that an agent has compressed: they are read as what is in them.
@@ -160,14 +160,14 @@ class Entry:
     fingerprint: int
     open: Callable[[], AbstractContextManager[Lines]]
 
-    def found(self, known: KnownFile | None) -> Found:
+    def found(self, known: KnownFile | None) -> FoundFile:
         """Return the entry as if it were a file that the walk has found.
 
         Its fingerprint takes the place of the inode. Its real size follows when it is read.
         """
         size = known.size if known is not None else self.size
         time = self.changed_ns
-        return Found((self.path,), self.location, size, time, time, self.fingerprint, 0)
+        return FoundFile((self.path,), self.location, size, time, time, self.fingerprint, 0)
 
 
 @dataclass(slots=True)
@@ -176,8 +176,8 @@ class Store:
 
     root: Root
     name: str
-    database: Found | None = None
-    files: list[Found] = field(default_factory=list)
+    database: FoundFile | None = None
+    files: list[FoundFile] = field(default_factory=list)
 
     @property
     def location(self) -> str:
@@ -185,7 +185,7 @@ class Store:
         return self.root.location((self.name,))
 
     @property
-    def found(self) -> Found | None:
+    def found(self) -> FoundFile | None:
         """The database with its log as one file: a change of either shows in size or times."""
         if self.database is None:
             return None
@@ -216,7 +216,7 @@ class Store:
             )
 
 
-def _stat(found: Found) -> tuple[int, ...]:
+def _stat(found: FoundFile) -> tuple[int, ...]:
     return found.size, found.mtime_ns, found.ctime_ns, found.inode, found.device
 
 
@@ -229,7 +229,7 @@ def fingerprint_of(facts: Iterable[object]) -> int:
 
 
 @contextmanager
-def _open_files(members: Sequence[tuple[Member, Found]]) -> Iterator[Lines]:
+def _open_files(members: Sequence[tuple[Member, FoundFile]]) -> Iterator[Lines]:
     """Open an entry that consists of files: each is a line."""
 
     def lines() -> Iterator[bytes]:
@@ -240,7 +240,7 @@ def _open_files(members: Sequence[tuple[Member, Found]]) -> Iterator[Lines]:
     yield lines
 
 
-def _content(found: Found) -> bytes:
+def _content(found: FoundFile) -> bytes:
     with opened(found.location) as descriptor:
         return b"".join(pieces(descriptor))
 

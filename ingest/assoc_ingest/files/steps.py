@@ -1,8 +1,8 @@
 """The steps that reading files produces for the store.
 
-An `Opened` step says which file the following parts belong to; a `Part` is a stretch of whole lines
-with its records, and `Closed` is the end. What must be stored completely or not at all begins with
-a `Border`. A file of which nothing is to be stored is one step.
+An `Opened` step says which file the following parts belong to; a `FilePart` is a stretch of whole
+lines with its records, and `Closed` is the end. A `Border` marks the start of a group that is
+stored completely or not at all. A file of which nothing is stored is one step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .archive import Frame
     from .entries import Entry
     from .tail import Prefix
-    from .walk import Found, Root
+    from .walk import FoundFile, Root
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Work:
 
     root: Root
     source_id: int
-    found: Found
+    found: FoundFile
     claim: Claim
     known: KnownFile | None
     forgotten: frozenset[str] = frozenset()
@@ -74,7 +74,7 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A stretch of the opened file: its records, its compressed bytes, and the prefix at its end.
 
     `frames` waits for the thread that compresses. No batch may end after a part that is open: the
@@ -104,7 +104,7 @@ class Unchanged:
     """The stat of the file changed, but its content did not."""
 
     known: KnownFile
-    found: Found
+    found: FoundFile
     is_document: bool = False
 
 
@@ -118,7 +118,7 @@ class Unreadable:
     """Its stat, if it may not be opened: trying again before that changes is of no use."""
 
 
-Step = Border | Opened | Part | Closed | Unchanged | Unreadable
+Step = Border | Opened | FilePart | Closed | Unchanged | Unreadable
 
 
 def without_unsettled(steps: Iterable[Step]) -> Iterator[Step]:
@@ -133,7 +133,7 @@ def without_unsettled(steps: Iterable[Step]) -> Iterator[Step]:
             failed.add(step.path)
         if isinstance(step, Opened):
             is_left_out = step.work.listed is not None and step.work.found.location in failed
-        elif not isinstance(step, Part | Closed):
+        elif not isinstance(step, FilePart | Closed):
             is_left_out = False
         if not is_left_out:
             yield step

@@ -36,7 +36,7 @@ from .entries import Entry, Lines, Store, content_size, fingerprint_of, is_packe
 from .steps import Listed, Work
 from .stored_names import NO_TIME, stored_number
 from .tail import MAX_LINE
-from .walk import Found, Root, Walk
+from .walk import FoundFile, Root, Walk
 
 # ------------------------------------------------------------------------------------------------
 # The content of what a sync has to read: of a file, of a packed one, or of an entry of a store.
@@ -111,7 +111,7 @@ class _UnknownError(Exception):
     """The database is not as the source knows it; the text says how."""
 
 
-def list_entries(store: Store, found: Found) -> tuple[list[Entry] | None, Listed]:
+def list_entries(store: Store, found: FoundFile) -> tuple[list[Entry] | None, Listed]:
     """Return the entries of a database, None if they cannot be listed, and what listing showed."""
     layout, location = store.root.source.layout(store.name), store.location
     if layout is None:
@@ -376,7 +376,7 @@ class Listing:
     known: dict[str, KnownFile]
     entries: list[Entry] | None = None
     """None if nothing has changed, or nothing could be listed: all that was read is kept."""
-    database: tuple[Found, KnownFile | None] | None = None
+    database: tuple[FoundFile, KnownFile | None] | None = None
     """A database that was opened: its file, and what the last sync knew about it."""
     listed: Listed | None = None
 
@@ -391,7 +391,7 @@ class Stores:
     _stores: dict[str, Store] = field(default_factory=dict)
     _files: dict[str, KnownFile | None] = field(default_factory=dict)
 
-    def take(self, found: Found, claim: Claim, known: KnownFile | None) -> bool:
+    def take(self, found: FoundFile, claim: Claim, known: KnownFile | None) -> bool:
         """Take a file if it is a store, or a part of one; return whether it is."""
         is_database = claim.kind == DATABASE
         if not is_database and claim.within is None:

@@ -217,7 +217,7 @@ class Root:
         return bool(self.beside) and any(source.withholds(parts) for source in self.beside)
 
 
-class Place(NamedTuple):
+class ListedDirectory(NamedTuple):
     """A directory below a root whose files are listed; if `is_deep`, with all directories below.
 
     `parts` are the names that lead there, as they are stored.
@@ -227,11 +227,11 @@ class Place(NamedTuple):
     is_deep: bool = True
 
 
-WHOLE = (Place(()),)
+WHOLE = (ListedDirectory(()),)
 """All of a root."""
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A regular file below a root: its path and stat, as SQLite can store them."""
 
     parts: tuple[str, ...]
@@ -261,12 +261,15 @@ class Found(NamedTuple):
 
 
 Stat = tuple[str, int, int, int, int]
-"""Path, size, times of change of content and status, and inode of a file, as `Found` has them."""
+"""Path, size, times of change of content and status, and inode, as `FoundFile` has them."""
 
 
 def walk(
-    root: Root, seen: Walk, places: Collection[Place] = WHOLE, known: set[Stat] | None = None
-) -> Iterator[Found]:
+    root: Root,
+    seen: Walk,
+    places: Collection[ListedDirectory] = WHOLE,
+    known: set[Stat] | None = None,
+) -> Iterator[FoundFile]:
     """Yield every regular file in the directories that the root's source wants, in byte order.
 
     With `places`, only the files there, place by place; a place that is not a directory, or is
@@ -325,7 +328,7 @@ def _permitted(
     return permitted
 
 
-def apart(places: Collection[Place]) -> set[Place]:
+def apart(places: Collection[ListedDirectory]) -> set[ListedDirectory]:
     """Return places that do not overlap: those that are within another one are left out."""
     deep = {place.parts for place in places if place.is_deep}
     return {
@@ -336,7 +339,7 @@ def apart(places: Collection[Place]) -> set[Place]:
     }
 
 
-def _is_wanted(root: Root, place: Place) -> bool:
+def _is_wanted(root: Root, place: ListedDirectory) -> bool:
     """Would a walk of the whole root visit this place?"""
     for length in range(1, len(place.parts) + 1):
         parts = place.parts[:length]
@@ -347,8 +350,8 @@ def _is_wanted(root: Root, place: Place) -> bool:
     return True
 
 
-def _found(parts: tuple[str, ...], location: str, status: os.stat_result) -> Found:
-    return Found(
+def _found(parts: tuple[str, ...], location: str, status: os.stat_result) -> FoundFile:
+    return FoundFile(
         parts,
         location,
         status.st_size,

@@ -32,8 +32,8 @@ from .projection import (
     KEYED,
     OWN,
     PLACED,
+    ChangedFile,
     Cursor,
-    File,
     FileContent,
     KeyedSet,
     Masks,
@@ -246,11 +246,11 @@ class _Anew:
         """Nothing was forgotten."""
         return []
 
-    def files(self, since: int | None) -> Iterator[File]:
+    def files(self, since: int | None) -> Iterator[ChangedFile]:
         """Yield the files whose rows follow from their bytes."""
         return (file for file in self.local.files(since) if file.file_key in self.keys)
 
-    def content(self, file: File) -> FileContent:
+    def content(self, file: ChangedFile) -> FileContent:
         """Return a file with its derived attributes, and the others as the server has them."""
         content = self.local.content(file)
         columns = _columns(FILES)
@@ -476,7 +476,7 @@ def _script(name: str) -> bytes:
 # finds files which the server has under other keys (`same_files.py`).
 
 
-class Standing(NamedTuple):
+class Comparison(NamedTuple):
     """How this machine and the server stand to each other."""
 
     known: Known | None
@@ -539,7 +539,7 @@ def _demand_label(known: Known | None, label: str) -> None:
         )
 
 
-def standing(database: Path) -> Standing:
+def standing(database: Path) -> Comparison:
     """Compare what this machine remembers with the server."""
     state = state_of(database)
     with closing(open_reader(database)) as reader, connect(state.destination) as connection:
@@ -558,7 +558,7 @@ def standing(database: Path) -> Standing:
             and state.cursor is not None
             and state.cursor == projection.cursor(reader)
         )
-    return Standing(
+    return Comparison(
         known=known,
         missing=[name for name in migration_names() if name not in applied],
         is_current=is_current,

@@ -868,7 +868,7 @@ class Cursor(NamedTuple):
     mark: int
 
 
-class File(NamedTuple):
+class ChangedFile(NamedTuple):
     """A file to compare with the server."""
 
     id: int
@@ -921,7 +921,7 @@ def is_known(connection: sqlite3.Connection, seen: Cursor) -> bool:
     return row is not None
 
 
-def files(connection: sqlite3.Connection, scope: Scope, since: int | None) -> Iterator[File]:
+def files(connection: sqlite3.Connection, scope: Scope, since: int | None) -> Iterator[ChangedFile]:
     """Yield the files in scope that changed after `since`; all of them if it is None."""
     if since is None:
         query = f"select id, file_key, {COUNTS_START} from files f where {scope.of_file('f')}"
@@ -933,12 +933,12 @@ def files(connection: sqlite3.Connection, scope: Scope, since: int | None) -> It
             f" {scope.of_file('f')} group by f.id"
         )
     yield from (
-        File(*row) for row in connection.execute(f"{query} order by f.id", {"since": since})
+        ChangedFile(*row) for row in connection.execute(f"{query} order by f.id", {"since": since})
     )
 
 
 def content(
-    connection: sqlite3.Connection, file: File, scope: Scope, masks: Masks | None = None
+    connection: sqlite3.Connection, file: ChangedFile, scope: Scope, masks: Masks | None = None
 ) -> FileContent:
     """Return a file from the frame on in which `file.start` lies; what is before is unchanged."""
     found = tuple(connection.execute(FILE, (file.id,)).fetchone())

@@ -218,7 +218,7 @@ def same_files(
 def _beginning(
     connection: sqlite3.Connection, file_id: int, file_key: bytes, masks: Masks
 ) -> bytes | None:
-    file = projection.File(file_id, file_key, projection.COUNTS_START)
+    file = projection.ChangedFile(file_id, file_key, projection.COUNTS_START)
     content = projection.content(connection, file, EVERYTHING, masks)
     return next((frame.data for frame in content.frames if frame.start == 0), None)
 

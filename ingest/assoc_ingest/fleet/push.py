@@ -23,8 +23,8 @@ from .projection import (
     FILES,
     KEYED,
     PLACED,
+    ChangedFile,
     Cursor,
-    File,
     FileContent,
     KeyedSet,
     Masks,
@@ -185,12 +185,12 @@ class Local:
         """Is everything noted that changed since then?"""
         return projection.is_known(self.connection, seen)
 
-    def files(self, since: int | None) -> Iterator[File]:
+    def files(self, since: int | None) -> Iterator[ChangedFile]:
         """Yield the files in scope that changed after `since`; all of them if it is None."""
         found = projection.files(self.connection, self.scope, since)
         return (file for file in found if file.id not in self.left_out)
 
-    def content(self, file: File) -> FileContent:
+    def content(self, file: ChangedFile) -> FileContent:
         """Return a file from its first change on."""
         return projection.content(self.connection, file, self.scope, self.masks)
 

@@ -21,7 +21,16 @@ from ..ask.conversation import resume_line
 from ..ask.filters import Filters, Nothing, nothing
 from ..ask.query import Term, Terms
 from ..ask.refs import shortest
-from ..ask.search import ALL_WORDS, VERBATIM, Found, Group, Hit, Marker, SearchResult, is_special
+from ..ask.search import (
+    ALL_WORDS,
+    VERBATIM,
+    Group,
+    Hit,
+    Marker,
+    Ranked,
+    SearchResult,
+    is_special,
+)
 from ..errors import ArchiveError, UsageError
 from ..files.archive import Frame, unpacked
 from . import connect, server
@@ -430,7 +439,7 @@ class _Hits:
             model=row["model"],
             kind=row["kind"],
             time=row["timestamp"],
-            snippet=self._marker.snippet(Found(candidate, why, 0, row["rank"]), row["text"]),
+            snippet=self._marker.snippet(Ranked(candidate, why, 0, row["rank"]), row["text"]),
             why=why,
             file=row["file"],
             line=line,

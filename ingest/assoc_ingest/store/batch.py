@@ -28,7 +28,7 @@ from ..fast_json import orjson
 from ..files import archive, stored_names
 from ..files.archive import Frame
 from ..files.tail import Prefix
-from ..files.walk import Found
+from ..files.walk import FoundFile
 from ..records import Record
 from ..source import DATABASE, Claim, KnownFile
 from . import changes, upserts
@@ -38,7 +38,7 @@ from .rows import FileRows, OpenFile, RowBuffer, Text, Written, archived
 from .transaction import begin, commit, roll_back
 
 if TYPE_CHECKING:
-    from ..files.walk import Place, Stat
+    from ..files.walk import ListedDirectory, Stat
 
 
 # ------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class KnownFiles(NamedTuple):
 
     connection: sqlite3.Connection | None
     source_id: int | None
-    places: Collection[Place]
+    places: Collection[ListedDirectory]
 
     def stats(self) -> set[Stat]:
         """Return the stats of all that was there, as SQLite hands them over: no object for each.
@@ -135,7 +135,7 @@ def known_file(connection: sqlite3.Connection, file_id: int) -> KnownFile | None
     return KnownFile(*row) if row is not None else None
 
 
-def _limit(source_id: int | None, place: Place) -> tuple[str, dict[str, Any]]:
+def _limit(source_id: int | None, place: ListedDirectory) -> tuple[str, dict[str, Any]]:
     """Return the condition for the files of a source in a place, with its values."""
     start = "".join(f"{part}/" for part in place.parts)
     where = "source_id = :source"
@@ -223,7 +223,7 @@ class Batch:
     def open_file(
         self,
         source_id: int,
-        found: Found,
+        found: FoundFile,
         claim: Claim,
         known: KnownFile | None,
         prefix: Prefix | None,
@@ -281,7 +281,7 @@ class Batch:
         self._files[file.id] = file
         self._touched.files.add(file.id)
 
-    def note_stat(self, known: KnownFile, found: Found, *, is_document: bool) -> None:
+    def note_stat(self, known: KnownFile, found: FoundFile, *, is_document: bool) -> None:
         """Record the stat of a file whose content has not changed.
 
         A document may have been broken in the meantime. It is whole again, so its issue is removed.

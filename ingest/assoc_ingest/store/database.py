@@ -514,7 +514,7 @@ def _check_migrations(connection: sqlite3.Connection, path: Path) -> None:
         ) from error
 
 
-class _Found(NamedTuple):
+class _Header(NamedTuple):
     """What a database says about itself."""
 
     application_id: int
@@ -523,7 +523,7 @@ class _Found(NamedTuple):
     """Names of the migrations that were applied, None if there is no record of them."""
 
 
-def _found(connection: sqlite3.Connection) -> _Found | None:
+def _found(connection: sqlite3.Connection) -> _Header | None:
     """Return what a database says about itself, None if it is empty.
 
     Raises sqlite3.DatabaseError and UnicodeDecodeError if it is damaged.
@@ -536,8 +536,8 @@ def _found(connection: sqlite3.Connection) -> _Found | None:
     if not tables and application_id == 0:
         return None
     if sql.RECORD_OF_MIGRATIONS.encode() not in tables:
-        return _Found(application_id, derived_by, None)
-    return _Found(application_id, derived_by, sql.applied_migrations(connection))
+        return _Header(application_id, derived_by, None)
+    return _Header(application_id, derived_by, sql.applied_migrations(connection))
 
 
 def _why(error: sqlite3.DatabaseError | UnicodeDecodeError) -> str:

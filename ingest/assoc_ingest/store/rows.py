@@ -14,7 +14,7 @@ from ..errors import BusyError
 from ..files.exclusions import LEFT_OUT
 from ..files.stored_names import NO_TIME
 from ..files.tail import Prefix
-from ..files.walk import Found
+from ..files.walk import FoundFile
 from ..records import (
     ASK,
     Agent,
@@ -439,7 +439,7 @@ class OpenFile:
     id: int
     source_id: int
     claim: Claim
-    found: Found
+    found: FoundFile
     session_id: int | None
     subagent_id: int | None
     session_key: str | None
@@ -464,7 +464,7 @@ class OpenFile:
 
 def archived(source_id: int, claim: Claim, known: KnownFile) -> OpenFile:
     """Return a file whose records come from its archive: its archive and its stat stay."""
-    found = Found(
+    found = FoundFile(
         parts_of(known.path), "", known.size, known.mtime_ns, known.ctime_ns, known.inode,
         known.device,
     )  # fmt: skip
@@ -610,7 +610,7 @@ class FileRows:
             (file_id,),
         )
 
-    def note_stat(self, file_id: int, found: Found) -> int:
+    def note_stat(self, file_id: int, found: FoundFile) -> int:
         """Store the stat of a file; return how many issues were added."""
         noted = self._note_times({file_id: found})
         self._connection.execute(
@@ -637,7 +637,7 @@ class FileRows:
             file.written = file.prefix
         return noted
 
-    def _note_times(self, files: Mapping[int, Found]) -> int:
+    def _note_times(self, files: Mapping[int, FoundFile]) -> int:
         """Add an issue to each of these files whose time is out of range; remove all others."""
         timed = {id_: found for id_, found in files.items() if found.mtime_ns != NO_TIME}
         odd = {id_ for id_, found in timed.items() if modified_at(found) is None}
@@ -666,7 +666,7 @@ class FileRows:
         }
 
 
-def modified_at(found: Found) -> str | None:
+def modified_at(found: FoundFile) -> str | None:
     """Return the modification time of a file as text, None if it is out of range."""
     return from_milliseconds(found.mtime_ns // 1_000_000)
 

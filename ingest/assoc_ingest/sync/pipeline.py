@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
-from ..files.steps import Border, Closed, Opened, Part, Step, Unchanged, Unreadable
+from ..files.steps import Border, Closed, FilePart, Opened, Step, Unchanged, Unreadable
 from ..store.batch import FILE_BYTES, Batch
 from ..store.rows import OpenFile, Written
 from ..store.runs import Report
@@ -142,7 +142,7 @@ class Batches:
         else:
             self._apply_part(step)
 
-    def _apply_part(self, part: Part) -> None:
+    def _apply_part(self, part: FilePart) -> None:
         batch = self._open_batch()
         batch.add(self._file, part.records, part.frames(), part.prefix, part.size)
         self._file.context = part.context
@@ -198,4 +198,4 @@ class Batches:
 def _size(step: Step) -> int:
     if isinstance(step, Opened):
         return FILE_BYTES
-    return step.size if isinstance(step, Part) else 0
+    return step.size if isinstance(step, FilePart) else 0

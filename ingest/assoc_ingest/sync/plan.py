@@ -23,8 +23,8 @@ from ..files.stores import Stores, reading
 from ..files.tail import resume
 from ..files.walk import (
     WHOLE,
-    Found,
-    Place,
+    FoundFile,
+    ListedDirectory,
     Root,
     Walk,
     apart,
@@ -242,7 +242,7 @@ def _remembered(
 
 _NAME_LEFT_OUT = "its name contains a forgotten credential. To read it, rename it."
 
-Places = Mapping[Root, Collection[Place]]
+Places = Mapping[Root, Collection[ListedDirectory]]
 """The places below each root to which a plan is limited."""
 
 
@@ -370,7 +370,7 @@ def _plan_root(
     stored: KnownFiles,
     report: Report,
     full: bool,
-    places: Collection[Place],
+    places: Collection[ListedDirectory],
 ) -> Walk:
     seen = Walk(directories=plan.directories)
     stores = Stores(root, seen, is_limited=places != WHOLE)
@@ -415,8 +415,8 @@ def _plan_root(
 
 
 def _without_secrets(
-    there: Iterable[Found], secrets: ForgottenSecrets, report: Report
-) -> Iterator[Found]:
+    there: Iterable[FoundFile], secrets: ForgottenSecrets, report: Report
+) -> Iterator[FoundFile]:
     """Yield the files whose names have no forgotten credential; the report names the others."""
     for found in there:
         if secrets.are_in(found.path):
@@ -497,7 +497,7 @@ def places_of(changed: Iterable[str], roots: Iterable[Root]) -> Places:
     is ignored.
     """
     changed = list(changed)
-    found: dict[Root, set[Place]] = {}
+    found: dict[Root, set[ListedDirectory]] = {}
     for root in roots:
         above = str(root.path)
         for path in changed:
@@ -508,7 +508,7 @@ def places_of(changed: Iterable[str], roots: Iterable[Root]) -> Places:
     return found
 
 
-def _places(root: Root, parts: tuple[str, ...], path: str) -> set[Place]:
+def _places(root: Root, parts: tuple[str, ...], path: str) -> set[ListedDirectory]:
     source = root.source
     if not all(source.descends(parts[:length]) for length in range(1, len(parts))):
         return set()
@@ -518,9 +518,9 @@ def _places(root: Root, parts: tuple[str, ...], path: str) -> set[Place]:
         is_directory, is_file = stat.S_ISDIR(mode), stat.S_ISREG(mode)
     places = set()
     if is_directory and (not parts or source.descends(parts)):
-        places.add(Place(parts))
+        places.add(ListedDirectory(parts))
     if is_file and parts and source.claim(parts) is not None:
-        places.add(Place(parts[:-1], is_deep=False))
+        places.add(ListedDirectory(parts[:-1], is_deep=False))
     return places
 
 

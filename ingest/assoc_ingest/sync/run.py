@@ -25,7 +25,7 @@ from ..files import stored_names
 from ..files.changes import read
 from ..files.entries import opened
 from ..files.exclusions import doubtful_logs, to_read_again
-from ..files.steps import Opened, Part, Step, Work, without_unsettled
+from ..files.steps import FilePart, Opened, Step, Work, without_unsettled
 from ..files.stored_names import original_parts
 from ..files.stores import most_bytes, reading
 from ..files.walk import Root
@@ -266,7 +266,7 @@ def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iter
         if may_end and is_stopped is not None and is_stopped():
             return
         yield step
-        may_end = not isinstance(step, Opened) and not (isinstance(step, Part) and step.is_open)
+        may_end = not isinstance(step, Opened) and not (isinstance(step, FilePart) and step.is_open)
 
 
 WORTH_BUILDING = 32 * 1024 * 1024

@@ -149,7 +149,7 @@ def _key(record: Record) -> tuple[object, ...]:
 # pay.
 
 
-class File(NamedTuple):
+class ArchivedFile(NamedTuple):
     """A file of the database, and the source that reads it."""
 
     source: Source
@@ -157,7 +157,7 @@ class File(NamedTuple):
     known: KnownFile
 
 
-def files_of(connection: sqlite3.Connection, which: str = "true") -> Iterator[File]:
+def files_of(connection: sqlite3.Connection, which: str = "true") -> Iterator[ArchivedFile]:
     """Yield the files of the sources that this version knows, in the order of their ids."""
     rows = connection.execute(
         "select f.id, f.source_id, s.kind from files f join sources s on s.id = f.source_id"
@@ -166,16 +166,16 @@ def files_of(connection: sqlite3.Connection, which: str = "true") -> Iterator[Fi
     for file_id, source_id, kind in rows:
         known = known_file(connection, file_id)
         if known is not None and kind in SOURCES:
-            yield File(SOURCES[kind], source_id, known)
+            yield ArchivedFile(SOURCES[kind], source_id, known)
 
 
 def parsed(
     connection: sqlite3.Connection,
-    files: Iterable[File],
+    files: Iterable[ArchivedFile],
     agents: AgentFiles,
     count: int,
     claims: Mapping[int, Claim | None] | None = None,
-) -> Generator[tuple[File, list[bytes] | None], None, None]:
+) -> Generator[tuple[ArchivedFile, list[bytes] | None], None, None]:
     """Yield the files with what workers made of their archive, None if they made nothing.
 
     `claims` are those of the files, if they are known; None for one that no worker should parse.
@@ -183,7 +183,7 @@ def parsed(
     if count == 1:
         yield from ((file, None) for file in files)
         return
-    waiting: deque[File] = deque()
+    waiting: deque[ArchivedFile] = deque()
 
     def sent() -> Iterator[reading.Archived]:
         for file in files:
@@ -196,7 +196,7 @@ def parsed(
             yield waiting.popleft(), pieces
 
 
-def _claim_to_parse(connection: sqlite3.Connection, file: File) -> Claim | None:
+def _claim_to_parse(connection: sqlite3.Connection, file: ArchivedFile) -> Claim | None:
     """Return the claim of a file that a worker may parse, None of one that it may not."""
     source, _, known = file
     if stored_names.is_unnamed(known.path):
@@ -206,7 +206,7 @@ def _claim_to_parse(connection: sqlite3.Connection, file: File) -> Claim | None:
 
 
 def _to_parse(
-    connection: sqlite3.Connection, file: File, claim: Claim | None, agents: AgentFiles
+    connection: sqlite3.Connection, file: ArchivedFile, claim: Claim | None, agents: AgentFiles
 ) -> reading.Archived:
     """Return what a worker needs to parse a file; nothing for one that it should not parse."""
     source, source_id, known = file
@@ -283,7 +283,7 @@ class Plan(NamedTuple):
     """Its parser does not come to an end."""
 
 
-def plan_of(connection: sqlite3.Connection, file: File) -> Plan:
+def plan_of(connection: sqlite3.Connection, file: ArchivedFile) -> Plan:
     """Look at the archive of a file, before any of its rows are removed."""
     source, _, known = file
     gaps, is_as_read = examined(connection, known)
@@ -540,7 +540,7 @@ class _EndlessError(Exception):
 
 def _derive(
     batch: Batch,
-    file: File,
+    file: ArchivedFile,
     rebuilt: Rebuilt,
     agents: AgentFiles,
     pieces: list[bytes] | None = None,
@@ -578,7 +578,7 @@ def _derive(
         rebuilt.bytes_read += known.checkpoint.offset
 
 
-def _keep(batch: Batch, file: File, plan: Plan, rebuilt: Rebuilt) -> None:
+def _keep(batch: Batch, file: ArchivedFile, plan: Plan, rebuilt: Rebuilt) -> None:
     """Keep the rows of a file whose archive does not have all of it; only add what is missing."""
     connection = batch.connection
     source, source_id, known = file

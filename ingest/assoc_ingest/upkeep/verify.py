@@ -28,7 +28,7 @@ from ..files.steps import Work
 from ..files.stored_names import original_root
 from ..files.stores import Stores
 from ..files.tail import CHUNK, MAX_LINE, Prefix, prefix_of, resume
-from ..files.walk import WHOLE, Found, Root, Walk, root_at, walk
+from ..files.walk import WHOLE, FoundFile, Root, Walk, root_at, walk
 from ..paths import PULLED, is_directory, is_there, real_path, why_unknown
 from ..source import (
     DATABASE,
@@ -557,7 +557,7 @@ def compare_with_disk(connection: sqlite3.Connection, advance: Advance) -> OnDis
 def _compare_root(
     root: Root,
     known: dict[str, KnownFile],
-    is_forgotten: Callable[[Root, Found, Claim], bool],
+    is_forgotten: Callable[[Root, FoundFile, Claim], bool],
     broken: set[int],
     seen: OnDisk,
     advance: Advance,
@@ -589,7 +589,7 @@ def _compare_entries(
     root: Root,
     stores: Stores,
     known: dict[str, KnownFile],
-    is_forgotten: Callable[[Root, Found, Claim], bool],
+    is_forgotten: Callable[[Root, FoundFile, Claim], bool],
     seen: OnDisk,
     advance: Advance,
 ) -> None:
@@ -626,13 +626,13 @@ def _compare_entry(root: Root, entry: Entry, known: KnownFile, seen: OnDisk) -> 
         seen.findings.append(Finding("file", problem, SYNC_FULL, root.name, entry.path))
 
 
-def _recogniser(connection: sqlite3.Connection) -> Callable[[Root, Found, Claim], bool]:
+def _recogniser(connection: sqlite3.Connection) -> Callable[[Root, FoundFile, Claim], bool]:
     """Return a function that says whether a sync ignores a file because it is forgotten."""
     forgotten = load(connection)
     originals = Originals(forgotten.exclusions)
     secrets = load_secrets(connection)
 
-    def is_forgotten(root: Root, found: Found, claim: Claim) -> bool:
+    def is_forgotten(root: Root, found: FoundFile, claim: Claim) -> bool:
         if forgotten.covers(root.name, found.path, claim) or secrets.are_in(found.path):
             return True
         return originals.of(Work(root, 0, found, claim, None)) is not None
@@ -641,7 +641,7 @@ def _recogniser(connection: sqlite3.Connection) -> Callable[[Root, Found, Claim]
 
 
 def _compare_file(
-    root: Root, found: Found, known: KnownFile, seen: OnDisk, *, is_broken: bool
+    root: Root, found: FoundFile, known: KnownFile, seen: OnDisk, *, is_broken: bool
 ) -> None:
     claim = claim_of(root.source, known)
     shape = root.source.shape(claim) if claim is not None else None
@@ -677,7 +677,7 @@ def _compare_file(
         seen.changed.append(found.location)
 
 
-def _compare_log(descriptor: int, size: int, found: Found, known: KnownFile) -> str | None:
+def _compare_log(descriptor: int, size: int, found: FoundFile, known: KnownFile) -> str | None:
     """Return the problem, None if nothing has changed or a sync would notice the change."""
     if resume(descriptor, size, known.checkpoint, thorough=True) is not None:
         return None

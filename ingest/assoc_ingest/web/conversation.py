@@ -20,7 +20,7 @@ from .. import sql, terminal
 from ..ask import export as export_markdown
 from ..ask import refs, show
 from ..ask.conversation import PEOPLE, Conversation, File, Message, Only, Originals, Part, Subagent
-from ..ask.excerpt import Found, find
+from ..ask.excerpt import FindResult, find
 from ..ask.export import Choice, ExportedConversation
 from ..ask.refs import KeyMatch
 from ..ask.show import facts_of
@@ -43,7 +43,7 @@ from .entries import (
 )
 from .html import LARGEST, marked_html
 from .pages import MOST_LINKS, PageError
-from .urls import Permalinks, Place
+from .urls import BlockPlace, Permalinks
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -80,14 +80,16 @@ class Finding(NamedTuple):
 class Finder:
     """Knows the order of the matches in a conversation with these files, and what opens each."""
 
-    def __init__(self, found: Found, files: Sequence[int], address: Callable[[Place], str]) -> None:
+    def __init__(
+        self, found: FindResult, files: Sequence[int], address: Callable[[BlockPlace], str]
+    ) -> None:
         self._found = found
         self._address = address
         self._ranks = {file: rank for rank, file in enumerate(files)}
         self._orders = sorted(self._order(match[:3]) for match in found.matches)
         self._ids = {match.id for match in found.matches}
 
-    def at(self, place: Place, *, is_line: bool) -> Finding:
+    def at(self, place: BlockPlace, *, is_line: bool) -> Finding:
         """Return what a page says that was opened at a place, of which the block may be unknown."""
         order = self._order(place)
         first = bisect_left(self._orders, order)
@@ -101,7 +103,7 @@ class Finder:
             self._found.notes,
         )
 
-    def behind(self, place: Place | None) -> str | None:
+    def behind(self, place: BlockPlace | None) -> str | None:
         """Return what opens the first match behind a place, or the first of all."""
         number = bisect_right(self._orders, self._order(place)) if place else 0
         return self._opens(number) or self._opens(0)
@@ -125,9 +127,9 @@ class Finder:
     def _opens(self, number: int) -> str | None:
         if not 0 <= number < len(self._orders):
             return None
-        return self._address(Place(*self._orders[number][1:]))
+        return self._address(BlockPlace(*self._orders[number][1:]))
 
-    def _order(self, place: Place | tuple[int, int, int]) -> Order:
+    def _order(self, place: BlockPlace | tuple[int, int, int]) -> Order:
         file, offset, block = place
         return self._ranks.get(file, len(self._ranks)), file, offset, block
 
@@ -136,12 +138,12 @@ class Finder:
 # What an address asks of the pages of a conversation, and what such a page shows.
 
 
-class Asked(NamedTuple):
+class PageRequest(NamedTuple):
     """What an address asks for."""
 
     agent: str | None
-    at: urls.Asked | None
-    after: urls.Asked | None
+    at: urls.AddressedPlace | None
+    after: urls.AddressedPlace | None
     row: int | None
     is_end: bool
     said: bool = False
@@ -226,7 +228,7 @@ class Reader:
         self,
         connection: sqlite3.Connection,
         key: KeyMatch,
-        asked: Asked,
+        asked: PageRequest,
         path: Callable[[str], str],
     ) -> None:
         self._connection = connection
@@ -235,8 +237,8 @@ class Reader:
         self._permalinks = Permalinks(connection, path)
         self._path = path
         self.notes: list[str] = []
-        self._place: urls.Place | None = None
-        self._asked_place: urls.Place | None = None
+        self._place: urls.BlockPlace | None = None
+        self._asked_place: urls.BlockPlace | None = None
         self._named_subagent: int | None = None
         self._targets: frozenset[int] = frozenset()
         session_key, session_id = key.session_key, key.session_id
@@ -260,7 +262,7 @@ class Reader:
             connection, self._files, self._subagent.id if self._subagent else None, self._only
         )
 
-    def _name(self, line: refs.Line, place: urls.Asked) -> None:
+    def _name(self, line: refs.Line, place: urls.AddressedPlace) -> None:
         """Note the message where the page begins, and those that it marks."""
         self.notes += line.notes
         found = refs.messages_of(self._connection, line)
@@ -268,10 +270,12 @@ class Reader:
             found = [row for row in found if row["block"] == place.block] or found
         row = found[0]
         self._named_subagent = row["subagent_id"]
-        self._place = urls.Place(line.file.id, row["byte_offset"], row["block"])
+        self._place = urls.BlockPlace(line.file.id, row["byte_offset"], row["block"])
         self._asked_place = self._place
         if row["answers"] is not None:  # a result is inside its call
-            self._place = urls.Place(row["call_file_id"], row["call_offset"], row["call_block"])
+            self._place = urls.BlockPlace(
+                row["call_file_id"], row["call_offset"], row["call_block"]
+            )
         if self._asked.at is not None:
             self._targets = frozenset(row["id"] for row in found)
             if self._asked.said and not any(row["kind"] in SAID for row in found):
@@ -356,19 +360,19 @@ class Reader:
         if self._asked_place is not None and self._asked.at is not None:
             return finder.at(self._asked_place, is_line=self._asked.at.block is None)
         file = self._files[begin.file] if self._files else 0
-        return finder.at(urls.Place(file, *(begin.after or (-1, 0))), is_line=False)
+        return finder.at(urls.BlockPlace(file, *(begin.after or (-1, 0))), is_line=False)
 
     def _begin_name(self, begin: Begin) -> str:
         if begin.after is None or self._subagent is not None:
             return ""
-        return self._permalinks.name(urls.Place(self._files[begin.file], *begin.after))
+        return self._permalinks.name(urls.BlockPlace(self._files[begin.file], *begin.after))
 
     def _map(
         self, begin: Begin, last: list[Message], shown: list[Entry], anchors: Mapping[Line, str]
     ) -> Map:
         """Return the map beside the page, and set the steps between prompts on it."""
 
-        def address(place: urls.Place) -> str:
+        def address(place: urls.BlockPlace) -> str:
             anchor = anchors.get((place.file, place.offset))
             return f"#{anchor}" if anchor else self._keep(self._permalinks.by_byte(place))
 
@@ -414,7 +418,7 @@ class Reader:
                 entry.becomes_new = address
         return folded, anchors
 
-    def _address(self, place: urls.Place) -> str | None:
+    def _address(self, place: urls.BlockPlace) -> str | None:
         link = self._permalinks.of([place]).get(place)
         return link.address if link else None
 
@@ -452,7 +456,7 @@ class Reader:
         The one before is '' where it is the first; `last` is the last message of this page.
         """
         earlier = self._paging.before(begin)
-        later = last and urls.Place(last.file_id, last.byte_offset, last.block)
+        later = last and urls.BlockPlace(last.file_id, last.byte_offset, last.block)
         links = self._permalinks.of(place for place in (earlier, later) if place)
         return (
             self._keep(links[earlier].behind)
@@ -513,7 +517,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
     prefix = pages.named(request, "session")
     row = request.args.get("_at") or request.args.get("_after")
     query = (request.args.get("find") or "").strip()
-    asked = Asked(
+    asked = PageRequest(
         agent=request.args.get("_agent"),
         at=urls.asked(request.args.get("at")),
         after=urls.asked(request.args.get("after")),
@@ -581,7 +585,7 @@ def _whole(command: str | None) -> str | None:
 
 
 def _read(
-    connection: sqlite3.Connection, prefix: str, asked: Asked, path: Callable[[str], str]
+    connection: sqlite3.Connection, prefix: str, asked: PageRequest, path: Callable[[str], str]
 ) -> Shown | urls.Link | str:
     """Return what is on the page, or the address of another one that is asked for.
 
@@ -719,7 +723,7 @@ async def image(datasette: Datasette, request: Request) -> Response:
 def _read_image(
     connection: sqlite3.Connection,
     prefix: str,
-    place: urls.Asked,
+    place: urls.AddressedPlace,
     number: int,
     path: Callable[[str], str],
 ) -> tuple[str, bytes]:
@@ -777,7 +781,7 @@ async def news(datasette: Datasette, request: Request) -> Response:
 def _read_news(
     connection: sqlite3.Connection,
     prefix: str,
-    place: urls.Asked,
+    place: urls.AddressedPlace,
     path: Callable[[str], str],
 ) -> dict[str, object]:
     key = pages.find(connection, prefix, path)
@@ -794,7 +798,7 @@ def _read_news(
     ).fetchall()
     address = ""
     if behind:
-        first = urls.Place(line.file.id, behind[0]["byte_offset"], 0)
+        first = urls.BlockPlace(line.file.id, behind[0]["byte_offset"], 0)
         address = urls.Permalinks(connection, path).by_byte(first)
     lines = len({row["byte_offset"] for row in behind})
     return {"lines": lines, "is_more": len(behind) == MOST, "address": address}

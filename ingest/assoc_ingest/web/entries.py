@@ -22,7 +22,7 @@ from ..terminal import one_line, readable
 from . import html, urls
 from .html import Picture, body_of, joined, markdown, plain, shortened, summary_of
 from .pages import Budget, cut
-from .urls import Link, Permalinks, Place, Row
+from .urls import BlockPlace, Link, MessagePlaces, Permalinks
 
 # ------------------------------------------------------------------------------------------------
 # Where the pages of a conversation begin: behind a place in one of its files.
@@ -64,7 +64,7 @@ class Paging:
     def last(self) -> Begin:
         return self._back(Begin(len(self._files) - 1, _PAGE_END), PAGE) if self._files else FIRST
 
-    def end(self) -> Place | None:
+    def end(self) -> BlockPlace | None:
         """Return the place of the last message, of whatever kind, in the last file."""
         if not self._files:
             return None
@@ -72,20 +72,20 @@ class Paging:
         row = sql.ask(
             self._connection, "pages/message_before", file=file, subagent=self._subagent, limit=1
         ).fetchone()
-        return Place(file, row["byte_offset"], row["block"]) if row else None
+        return BlockPlace(file, row["byte_offset"], row["block"]) if row else None
 
-    def behind(self, place: Place) -> Begin:
+    def behind(self, place: BlockPlace) -> Begin:
         """Return where the page behind a place begins; the first, if it is in none of the files."""
         if place.file not in self._files:
             return FIRST
         return Begin(self._files.index(place.file), conversation.Place(place.offset, place.block))
 
-    def around(self, place: Place) -> Begin:
+    def around(self, place: BlockPlace) -> Begin:
         """Return where a page begins that has a place, with some messages before it."""
         begin = self.behind(place)
         return begin if begin == FIRST else self._back(begin, _CONTEXT)
 
-    def before(self, begin: Begin) -> Place | None:
+    def before(self, begin: Begin) -> BlockPlace | None:
         """Return behind which place the page before another begins; None: it is the first."""
         if begin == FIRST:
             return None
@@ -97,7 +97,7 @@ class Paging:
         before = self._back(Begin(file, place), PAGE)
         if before.after is None and before.file:
             before = self._back(Begin(before.file - 1, _PAGE_END), 0)
-        return before.after and Place(self._files[before.file], *before.after)
+        return before.after and BlockPlace(self._files[before.file], *before.after)
 
     def _back(self, begin: Begin, count: int) -> Begin:
         """Return where `count` messages before the beginning of a page is, in the same file."""
@@ -376,7 +376,7 @@ def set_links(
     addresses: Permalinks,
     entries: Iterable[Entry],
     targets: frozenset[int],
-) -> dict[int, Row]:
+) -> dict[int, MessagePlaces]:
     """Set the addresses of entries, and mark the first that shows one of the messages `targets`.
 
     Returns the places of their messages.
@@ -415,7 +415,9 @@ def nested_in(entries: Iterable[Entry]) -> Iterator[Entry]:
 # What a fork repeats: a run of copied messages is one line, which leads to the originals.
 
 
-def folded_copies(entries: Iterable[Entry], rows: Mapping[int, Row], own: str) -> Iterator[Entry]:
+def folded_copies(
+    entries: Iterable[Entry], rows: Mapping[int, MessagePlaces], own: str
+) -> Iterator[Entry]:
     """Yield entries; what follows each other and was first said in one other conversation is one.
 
     `own` is the key of the conversation whose page it is, and `rows` has the places of its
@@ -443,7 +445,7 @@ def folded_copies(entries: Iterable[Entry], rows: Mapping[int, Row], own: str) -
     yield from days
 
 
-def _fold(run: list[Entry], row: Row) -> Entry:
+def _fold(run: list[Entry], row: MessagePlaces) -> Entry:
     """Return one entry for a run of copies; its link is that of the first."""
     messages = sum(1 + len(entry.ids) for entry in run if entry.id)
     return Entry(
@@ -456,8 +458,8 @@ def _fold(run: list[Entry], row: Row) -> Entry:
 
 
 def with_beginning(
-    connection: sqlite3.Connection, entries: list[Entry], rows: Mapping[int, Row]
-) -> tuple[list[Entry], Place | None]:
+    connection: sqlite3.Connection, entries: list[Entry], rows: Mapping[int, MessagePlaces]
+) -> tuple[list[Entry], BlockPlace | None]:
     """Return entries with a line before the first message of a fork that is no copy.
 
     Also return the place of that message, which may be on a later page; None without copies.
@@ -469,7 +471,7 @@ def with_beginning(
     own = sql.ask(connection, "pages/first_own_message", file=place.file).fetchone()
     if own is None or (own["byte_offset"], own["block"]) < place[1:]:
         return entries, None
-    beginning = Place(place.file, own["byte_offset"], own["block"])
+    beginning = BlockPlace(place.file, own["byte_offset"], own["block"])
     for number, entry in enumerate(entries):
         if own["id"] in (entry.id, *entry.ids):
             rule = Entry(0, "rule", "This conversation becomes new here", "new")
@@ -541,7 +543,7 @@ class _Thing(NamedTuple):
     """What the map has a line for."""
 
     order: Order
-    place: Place | None
+    place: BlockPlace | None
     text: str = ""
     """'' for a message, whose text is read when its line is made."""
     facts: str = ""
@@ -558,7 +560,7 @@ class Mapper:
         conversation: Conversation,
         subagent: Subagent | None,
         files: Sequence[int],
-        address: Callable[[Place], str],
+        address: Callable[[BlockPlace], str],
         page_of: Callable[[Subagent], str],
     ) -> None:
         """Remember what is mapped: `files` in order; `address` says what opens a place."""
@@ -679,7 +681,7 @@ class Mapper:
             for number in range(first, end)
         }
 
-    def _order(self, place: Place) -> Order:
+    def _order(self, place: BlockPlace) -> Order:
         return self._files[place.file], place.offset, place.block
 
     def _short(self, target: str | None) -> str:
@@ -709,7 +711,7 @@ class _Messages(Sequence[_Thing]):
         if isinstance(number, slice):
             return [self[one] for one in range(*number.indices(len(self)))]
         rank, offset, block, message = self._found[number]
-        place = Place(self._files[rank], offset, block)
+        place = BlockPlace(self._files[rank], offset, block)
         return _Thing((rank, offset, block), place, message=message)
 
 
@@ -721,8 +723,8 @@ def _order_of(thing: _Thing) -> Order:
     return thing.order
 
 
-def _place_of(row: sqlite3.Row) -> Place:
-    return Place(row["file_id"], row["byte_offset"], row["block"])
+def _place_of(row: sqlite3.Row) -> BlockPlace:
+    return BlockPlace(row["file_id"], row["byte_offset"], row["block"])
 
 
 def _cut_title(text: str) -> str:

@@ -21,7 +21,7 @@ from . import pages
 from .conversation import session_path
 from .pages import PageError, is_for_us, our_databases
 from .reports import Report, report_of, totals
-from .urls import Permalinks, Place
+from .urls import BlockPlace, Permalinks
 
 # ------------------------------------------------------------------------------------------------
 # Readable cells in Datasette's tables: times, links to conversations, addresses.
@@ -180,7 +180,7 @@ class _Reader(NamedTuple):
         if not isinstance(file, int) or not isinstance(offset, int):
             return None
         block = self.row.get("block")
-        place = Place(file, offset, block if isinstance(block, int) else 0)
+        place = BlockPlace(file, offset, block if isinstance(block, int) else 0)
         link = Permalinks(connection, self.path).of([place]).get(place)
         # Another line of the file has no message of its own: the page shows the nearest.
         return link.address if link is not None else None

@@ -24,12 +24,12 @@ from ..ask.search import (
     FACETS,
     LAST_TIER,
     RELAXED,
+    FacetHits,
     Findings,
-    Found,
     Hit,
     Hits,
-    Part,
     Place,
+    Ranked,
     Relaxation,
     find,
     preference_of_kind,
@@ -71,7 +71,7 @@ _OTHERS = ("q", "db", "sort", "page", "raw", "closest", "narrow")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SearchRequest:
     """One search, as its address says it; parameters without a value are left out."""
 
     here: str
@@ -142,7 +142,7 @@ class Asked:
         return found
 
 
-def parse(request: Request, here: str) -> Asked:
+def parse(request: Request, here: str) -> SearchRequest:
     """Return what an address asks for; raise PageError for a value that means nothing."""
     given = {name: request.args.get(name) or "" for name in (*_OTHERS, *FILTERS)}
     for name, text in given.items():
@@ -154,7 +154,7 @@ def parse(request: Request, here: str) -> Asked:
     values = {name: text for name, text in given.items() if text}
     if "q" in values:
         values["q"] = given["q"][:LONGEST_QUERY]
-    return Asked(here, values, is_cut=len(given["q"]) > LONGEST_QUERY)
+    return SearchRequest(here, values, is_cut=len(given["q"]) > LONGEST_QUERY)
 
 
 def _check(what: str, value: str, known: tuple[str, ...]) -> None:
@@ -184,8 +184,8 @@ class Card:
 
     hits: int = 0
     newest: str = ""
-    parts: list[Part] = field(default_factory=list)
-    ranked: list[Found] = field(default_factory=list)
+    parts: list[FacetHits] = field(default_factory=list)
+    ranked: list[Ranked] = field(default_factory=list)
     """Those hits that the search has put in order, best first."""
     shown: list[Hit] = field(default_factory=list)
     """Filled for the page that is shown; at least one."""
@@ -245,7 +245,7 @@ class Results:
         return self.page * PAGE < self.total
 
 
-def results(connection: sqlite3.Connection, asked: Asked) -> Results:
+def results(connection: sqlite3.Connection, asked: SearchRequest) -> Results:
     """Return a page of what was found.
 
     Raises UsageError or NotFoundError where the address asks for what means nothing.
@@ -285,7 +285,7 @@ def results(connection: sqlite3.Connection, asked: Asked) -> Results:
 
 
 def _why_nothing(
-    asked: Asked, parts: Iterable[Part], wanted: Mapping[str, frozenset[str]]
+    asked: SearchRequest, parts: Iterable[FacetHits], wanted: Mapping[str, frozenset[str]]
 ) -> Nothing:
     """Say how many cards there are without each filter that came later, and without all of them."""
     filters = Filters.of(asked.filters)
@@ -298,7 +298,7 @@ def _why_nothing(
     return Nothing(tuple(one for one in alone if one[2]), left(*wanted))
 
 
-def _not_counted(every: Candidates, found: Findings, close: Iterable[Found]) -> list[Candidate]:
+def _not_counted(every: Candidates, found: Findings, close: Iterable[Ranked]) -> list[Candidate]:
     """Return those close hits that are not among the ones with all words.
 
     Where there are many with all words, the search has not seen them all: one of the others may
@@ -313,12 +313,12 @@ def _not_counted(every: Candidates, found: Findings, close: Iterable[Found]) -> 
     return [one for one in candidates if one.place not in known]
 
 
-def _without_owner(ranked: Iterable[Found], hits: Hits, *, apart: bool) -> list[Candidate]:
+def _without_owner(ranked: Iterable[Ranked], hits: Hits, *, apart: bool) -> list[Candidate]:
     owners = {part.owner for part in hits.parts}
     return [one.candidate for one in ranked if search.owner_of(one.candidate, apart) not in owners]
 
 
-def _cards(parts: Iterable[Part], ranked: Iterable[Found], *, apart: bool) -> list[Card]:
+def _cards(parts: Iterable[FacetHits], ranked: Iterable[Ranked], *, apart: bool) -> list[Card]:
     """Return the cards, those with ranked hits first, in their order."""
     cards: dict[object, Card] = {}
     for one in ranked:
@@ -353,7 +353,7 @@ def _read(
     rows = sql.ask(connection, "pages/found_messages", ids=json.dumps(ids))
     others = [Candidate(row, SAID) for row in rows]
     others += [hits.rows[place] for place in places & hits.rows.keys()]
-    known |= {one.place: Found(one, ALL_WORDS, LAST_TIER, 0.0) for one in others}
+    known |= {one.place: Ranked(one, ALL_WORDS, LAST_TIER, 0.0) for one in others}
     wanted = [known[place] for card in shown for place in card.best() if place in known]
     read = read_hits(connection, wanted, found.marker)
     for card in shown:
@@ -367,9 +367,16 @@ def _read(
 
 
 def _results(
-    asked: Asked, found: Findings, parts: list[Part], cards: list[Card], shown: list[Card], *,
-    is_cut: bool, has_close: bool, why: Nothing | None,
-) -> Results:  # fmt: skip
+    asked: SearchRequest,
+    found: Findings,
+    parts: list[FacetHits],
+    cards: list[Card],
+    shown: list[Card],
+    *,
+    is_cut: bool,
+    has_close: bool,
+    why: Nothing | None,
+) -> Results:
     lacking = [card.is_close for card in shown]
     first = lacking.index(True) if True in lacking else 0
     split = first if first and all(lacking[first:]) else None
@@ -473,7 +480,7 @@ def is_narrowing(found: Results, name: str) -> bool:
     return found.has_close or not own.isdisjoint(found.fields)
 
 
-def offered(asked: Asked, found: Results, projects: Projects) -> Iterator[Facet]:
+def offered(asked: SearchRequest, found: Results, projects: Projects) -> Iterator[Facet]:
     """Yield the facets that are not chosen and have more than one value."""
     for name in FACETS:
         counter = found.counts.get(name)
@@ -494,7 +501,7 @@ def offered(asked: Asked, found: Results, projects: Projects) -> Iterator[Facet]
         yield Facet(name, seen, folded, len(ordered) - len(seen) - len(folded))
 
 
-def chosen(asked: Asked, found: Results, projects: Projects) -> Iterator[Chosen]:
+def chosen(asked: SearchRequest, found: Results, projects: Projects) -> Iterator[Chosen]:
     for name, value in asked.filters.items():
         text = _texts(name, [value], projects)[value]
         if name == "session":
@@ -566,7 +573,7 @@ class Cards:
     """Makes the cards of one page."""
 
     def __init__(
-        self, connection: sqlite3.Connection, asked: Asked, found: Results, paths: Paths,
+        self, connection: sqlite3.Connection, asked: SearchRequest, found: Results, paths: Paths,
         projects: Projects,
     ) -> None:  # fmt: skip
         self._asked = asked
@@ -696,7 +703,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
 class _Page:
     """What the template shows of one search."""
 
-    def __init__(self, datasette: Datasette, database: str, asked: Asked) -> None:
+    def __init__(self, datasette: Datasette, database: str, asked: SearchRequest) -> None:
         self._datasette = datasette
         self._database = database
         self._asked = asked

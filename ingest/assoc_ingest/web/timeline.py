@@ -31,7 +31,7 @@ from . import conversation, pages
 from .conversation import MOST_FILES, MOST_SUBAGENTS
 from .entries import name_of
 from .pages import PageError
-from .urls import Permalinks, Place
+from .urls import BlockPlace, Permalinks
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -333,7 +333,7 @@ class _Reader:
             turns.append(
                 Turn(
                     number, text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…",
-                    self._permalinks.by_byte(Place(self._files[one[0]], one[1], 0)),
+                    self._permalinks.by_byte(BlockPlace(self._files[one[0]], one[1], 0)),
                     row["timestamp"], start, max(start, end) if start and end else start,
                 )
             )  # fmt: skip
@@ -351,7 +351,7 @@ class _Reader:
             for column in ("started_at", "ended_at")
             if (second := _seconds(row[column])) is not None
         ]
-        place = Place(first["file_id"], first["byte_offset"], first["block"])
+        place = BlockPlace(first["file_id"], first["byte_offset"], first["block"])
         return Turn(
             0, "Before the first prompt", self._permalinks.by_byte(place), first["started_at"],
             min(times, default=None), max(times, default=None),
@@ -388,7 +388,7 @@ class _Reader:
                 turns[number].waits.append((start, stop))
                 stop = start
             name = one_line(row["name"] or "tool")
-            place = Place(row["file_id"], row["byte_offset"], row["block"])
+            place = BlockPlace(row["file_id"], row["byte_offset"], row["block"])
             text = f"{name}, {terminal.clock(row['started_at'])}"
             address = self._permalinks.by_byte(place)
             yield name, Span(start, max(start, stop), text, address, is_bad)

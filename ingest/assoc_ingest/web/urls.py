@@ -69,7 +69,7 @@ _place = re.compile(
 )
 
 
-class Place(NamedTuple):
+class BlockPlace(NamedTuple):
     """Where a block is stored."""
 
     file: int
@@ -95,16 +95,16 @@ class Link(NamedTuple):
         return f"{self.path}?after={self.place}"
 
 
-class Row(NamedTuple):
+class MessagePlaces(NamedTuple):
     """The places of a message, and of what it is a copy of."""
 
-    place: Place
-    original: Place | None
+    place: BlockPlace
+    original: BlockPlace | None
     original_session: str | None
     original_title: str | None
 
 
-class Asked(NamedTuple):
+class AddressedPlace(NamedTuple):
     """A place as an address names it."""
 
     file: int
@@ -113,7 +113,7 @@ class Asked(NamedTuple):
     block: int | None
 
 
-def asked(text: str | None) -> Asked | None:
+def asked(text: str | None) -> AddressedPlace | None:
     """Parse what an address says after `at=`; raise PageError if it is no place."""
     if not text:
         return None
@@ -121,7 +121,7 @@ def asked(text: str | None) -> Asked | None:
     if match is None:
         raise PageError(400, f"{text!r} is not the place of a message. For line 12, use ?at=12")
     line, block = match["line"], match["block"]
-    return Asked(
+    return AddressedPlace(
         file=int(match["file"] or 1),
         line=int(line) if line else None,
         byte=int(match["byte"] or 0),
@@ -138,7 +138,9 @@ def row_id(text: str | None) -> int | None:
     return int(text)
 
 
-def find(connection: sqlite3.Connection, key: KeyMatch, place: Asked, path: str) -> refs.Line:
+def find(
+    connection: sqlite3.Connection, key: KeyMatch, place: AddressedPlace, path: str
+) -> refs.Line:
     """Return the line that a place in the files of `key` means, or the nearest with messages.
 
     Raises PageError, with what to open instead, where the file ends before; `path` is that of the
@@ -166,14 +168,16 @@ def _at_byte(connection: sqlite3.Connection, line: refs.Line, head: str) -> refs
     return line
 
 
-def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Row]:
+def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, MessagePlaces]:
     found = {}
     for row in sql.ask(connection, "pages/message_places", ids=json.dumps(list(ids))):
         original = None
         if row["original_file_id"] is not None:
-            original = Place(row["original_file_id"], row["original_offset"], row["original_block"])
-        found[row["id"]] = Row(
-            Place(row["file_id"], row["byte_offset"], row["block"]),
+            original = BlockPlace(
+                row["original_file_id"], row["original_offset"], row["original_block"]
+            )
+        found[row["id"]] = MessagePlaces(
+            BlockPlace(row["file_id"], row["byte_offset"], row["block"]),
             original, row["original_session"], row["original_title"],
         )  # fmt: skip
     return found
@@ -189,12 +193,12 @@ class Permalinks:
         self._numbers: dict[KeyMatch, dict[int, int]] = {}
         self._owners: dict[int, KeyMatch | None] = {}
 
-    def of(self, places: Iterable[Place]) -> dict[Place, Link]:
+    def of(self, places: Iterable[BlockPlace]) -> dict[BlockPlace, Link]:
         """Return the address of each place whose file belongs to a conversation.
 
         They are looked up in the order of the files, so that no frame of the archive is read twice.
         """
-        found: dict[Place, Link] = {}
+        found: dict[BlockPlace, Link] = {}
         for file, group in groupby(sorted(set(places)), key=lambda place: place.file):
             key = self._owner(file)
             if key is not None:
@@ -202,7 +206,7 @@ class Permalinks:
                 found.update((place, self._link(key, number, place)) for place in group)
         return found
 
-    def by_byte(self, place: Place) -> str:
+    def by_byte(self, place: BlockPlace) -> str:
         """Return an address of a block for which no line is counted; '' if there is none.
 
         It lasts as long, and costs nothing: links to all parts of a file would read all of it.
@@ -210,19 +214,19 @@ class Permalinks:
         key = self._owner(place.file)
         return f"{self._path(key.text)}?at={self.name(place)}" if key is not None else ""
 
-    def image(self, place: Place, number: int) -> str:
+    def image(self, place: BlockPlace, number: int) -> str:
         """Return the address of an image of a block, '' if there is none."""
         key = self._owner(place.file)
         if key is None:
             return ""
         return f"{self._path(key.text)}/image?at={self.name(place)}&n={number}"
 
-    def news(self, place: Place) -> str:
+    def news(self, place: BlockPlace) -> str:
         """Return the address that tells what came behind a block, '' if there is none."""
         key = self._owner(place.file)
         return f"{self._path(key.text)}/news?after={self.name(place)}" if key is not None else ""
 
-    def name(self, place: Place) -> str:
+    def name(self, place: BlockPlace) -> str:
         """Return what an address says after `at=` of a block for which no line is counted."""
         key = self._owner(place.file)
         number = self._numbers[key].get(place.file, 1) if key is not None else 1
@@ -242,10 +246,10 @@ class Permalinks:
         found = sql.ask(self._connection, "pages/message_place", id=row).fetchone()
         if found is None or found["session_key"] != key.session_key:
             return None
-        place = Place(found["file_id"], found["byte_offset"], found["block"])
+        place = BlockPlace(found["file_id"], found["byte_offset"], found["block"])
         return self.of([place]).get(place)
 
-    def _link(self, key: KeyMatch, file: int, place: Place) -> Link:
+    def _link(self, key: KeyMatch, file: int, place: BlockPlace) -> Link:
         line = self._lines.number(place.file, place.offset)
         block = f".{place.block}" if place.block else ""
         byte = f"B{place.offset}{block}"

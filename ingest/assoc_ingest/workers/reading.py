@@ -17,7 +17,7 @@ from ..files.archive import Compressor, Frame, unpacked
 from ..files.entries import content_size, is_packed, opened
 from ..files.parsing import RAN_AWAY
 from ..files.replay import Replayed, replay
-from ..files.steps import Closed, Opened, Part, Step, Unreadable, Work
+from ..files.steps import Closed, FilePart, Opened, Step, Unreadable, Work
 from ..files.tail import CHUNK, Prefix, pieces
 from ..records import Issue, Record
 from ..source import Claim
@@ -59,7 +59,7 @@ def unpacked_parcel(data: bytes, work: Work | None = None) -> list[Any]:
 
 def _plain(result: Step | Replayed, work: Work | None) -> tuple[object, ...]:
     """Return a result as plain values, the first of which says what it is."""
-    if isinstance(result, Part):
+    if isinstance(result, FilePart):
         return (
             _PART,
             _by_kind(result.records),
@@ -116,9 +116,9 @@ def _records(by_kind: _Packed) -> list[Record]:
     return read
 
 
-def _part(_: object, records: _Packed, frames: list[Any], prefix: Any, *rest: Any) -> Part:
+def _part(_: object, records: _Packed, frames: list[Any], prefix: Any, *rest: Any) -> FilePart:
     made = [Frame(*frame) for frame in frames]
-    return Part(_records(records), partial(list, made), _prefix(prefix), *rest)
+    return FilePart(_records(records), partial(list, made), _prefix(prefix), *rest)
 
 
 def _opened(work: Work, is_known: bool, prefix: Any, *rest: Any) -> Opened:
@@ -272,7 +272,7 @@ def _read(item: Work, packer: changes.Packer, thorough: bool) -> Iterator[bytes]
     steps: list[Step] = []
     for step in changes.read_file(item, packer, thorough=thorough):
         steps.append(step)
-        if isinstance(step, Part) and step.size > _LARGE:
+        if isinstance(step, FilePart) and step.size > _LARGE:
             yield packed(steps, item)
             steps = []
     yield packed(steps, item)
@@ -319,7 +319,7 @@ def _given_up(item: Work) -> list[Step]:
         return [told]
     return [
         Opened(item, item.claim, None, None, 0, False),
-        Part([Issue(RAN_AWAY, 0, None, 0, 0)], list, None, 0),
+        FilePart([Issue(RAN_AWAY, 0, None, 0, 0)], list, None, 0),
         Closed(),
         told,
     ]
