@@ -74,6 +74,21 @@ def parsed(*lines: dict[str, Any], path: str = PLACE) -> list[Any]:
     return [record for records in found for record in records]
 
 
+def test_the_end_of_a_command_in_the_background_is_no_second_call() -> None:
+    """It was answered that it still runs; what it gave in the end is one more answer."""
+    command = json.dumps({"cmd": "make test", "yield_time_ms": 1000})
+    still = "Wall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\n"
+    found = parsed(
+        META, TURN,
+        line("item/function_call", name="exec_command", arguments=command, call_id="c1"),
+        line("item/function_call_output", call_id="c1", output=still),
+        line("event/exec_command_end", call_id="c1", command=["bash", "-lc", "make test"],
+             exit_code=2, aggregated_output="2 failed"),
+    )  # fmt: skip
+    said = [(one.kind, one.tool_text) for one in found if isinstance(one, Message)]
+    assert said == [("tool_use", command), ("tool_result", still), ("tool_result", "2 failed")]
+
+
 def spent(*lines: dict[str, Any]) -> list[tuple[int, int, int, int]]:
     """Return fresh input, cached input, output, and whether it is partial, of each response."""
     found = {use.response_key: use for use in parsed(*lines) if isinstance(use, Usage)}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from benchmarks.generate import generate
-from tests.support.counting import Call, Response, Session, objects, sessions
+from tests.support.counting import Call, Prices, Response, Session, objects, sessions
 from tests.support.dump import assert_same, check, dump
 from tests.support.served import get, served
 from tests.support.shell import Shell
@@ -276,6 +276,15 @@ class Home(NamedTuple):
         return [one for session in self.counted.values() for one in session.responses]
 
     @property
+    def prices(self) -> Prices:
+        columns = "input", "output", "cache_read", "cache_write_5m", "cache_write_1h", "web_search"
+        with closing(sqlite3.connect(self.database)) as connection:
+            rows = connection.execute(
+                f"select model, valid_from, above_tokens, {', '.join(columns)} from prices"
+            )
+            return {tuple(row[:3]): dict(zip(columns, row[3:], strict=True)) for row in rows}
+
+    @property
     def calls(self) -> list[Call]:
         return [one for session in self.counted.values() for one in session.calls]
 
@@ -311,10 +320,22 @@ def asked(shell: Shell, *arguments: str) -> dict[str, Any]:
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
-def added(responses: Iterable[Response]) -> list[int]:
-    """The tokens of responses, and how many there are."""
-    each = [(*one.tokens, 1) for one in responses]
-    return [sum(column) for column in zip(*each, strict=True)] or [0] * 5
+SUMS = (*TOKENS, "responses", "partial", "unpriced")
+
+
+def added(responses: Iterable[Response], prices: Prices) -> list[int]:
+    """The tokens of responses, how many there are, are partial and unpriced, and their cost."""
+    each = [
+        (*one.tokens, 1, one.is_partial, cost is None, cost or 0)
+        for one in responses
+        for cost in [one.cost(prices)]
+    ]
+    return [sum(column) for column in zip(*each, strict=True)] or [0] * 8
+
+
+def summed(row: dict[str, Any]) -> list[int]:
+    """The same, as a report has it."""
+    return [*(row[column] or 0 for column in SUMS), round((row["cost_usd"] or 0) * 1_000_000)]
 
 
 def test_lists_and_show_say_what_was_counted(counted: Home, shell: Shell) -> None:
@@ -326,7 +347,7 @@ def test_lists_and_show_say_what_was_counted(counted: Home, shell: Shell) -> Non
     columns = "prompt_count", "message_count", "tool_call_count", "output_tokens"
     found = {
         key: (*(row[column] or 0 for column in columns),
-              row["started_at"][:19], row["ended_at"][:19])
+              row["started_at"], row["ended_at"])
         for key, row in listed.items() if row["message_count"]
     }  # fmt: skip
     assert found == expected
@@ -346,9 +367,10 @@ def test_lists_and_show_say_what_was_counted(counted: Home, shell: Shell) -> Non
 
 @pytest.mark.parametrize("by", ["session", "day", "week", "month", "model", "project"])
 def test_stats_add_up_to_what_was_counted(counted: Home, shell: Shell, by: str) -> None:
-    answer = asked(shell, "stats", "--by", by)
-    columns = (*TOKENS, "responses")
-    assert [answer["totals"][column] for column in columns] == added(counted.responses)
+    """Tokens and costs, what is partial and what has no price, to the millionth of a dollar."""
+    answer, prices = asked(shell, "stats", "--by", by), counted.prices
+    everything = added(counted.responses, prices)
+    assert summed(answer["totals"]) == everything
     groups: dict[object, list[Response]] = {}
     for key, session in counted.counted.items():
         for one in session.responses:
@@ -358,18 +380,23 @@ def test_stats_add_up_to_what_was_counted(counted: Home, shell: Shell, by: str) 
                 "week": (one.day and _monday(one.day), one.model),
                 "month": (one.day and one.day[:7], one.model),
                 "model": one.model,
+                "project": session.directory,
             }
-            groups.setdefault(name.get(by), []).append(one)
+            groups.setdefault(name[by], []).append(one)
     names = {"session": ("session_key",), "day": ("day", "model"), "week": ("week_of", "model"),
-             "month": ("month", "model"), "model": ("model",), "project": ()}[by]  # fmt: skip
+             "month": ("month", "model"), "model": ("model",), "project": ("id",)}[by]  # fmt: skip
+    projects = asked(shell, "list", "projects", "--all")["items"]
+    keys = {row["id"]: row["key"].lower() for row in projects}
     found: dict[object, list[int]] = {}
     for row in answer["items"]:
-        name = tuple(row[column] for column in names)
-        sums = found.setdefault(name[0] if len(name) == 1 else name or None, [0] * 5)
-        found[name[0] if len(name) == 1 else name or None] = [
-            before + row[column] for before, column in zip(sums, columns, strict=True)
-        ]
-    assert found == {name: added(responses) for name, responses in groups.items()}
+        whole = tuple(row[column] for column in names)
+        name = keys[row["id"]] if by == "project" else whole[0] if len(whole) == 1 else whole
+        sums = found.setdefault(name, [0] * 8)
+        found[name] = [before + count for before, count in zip(sums, summed(row), strict=True)]
+        assert row["is_lower_bound"] == bool(row["partial"] or row["unpriced"])
+    assert found == {name: added(responses, prices) for name, responses in groups.items()}
+    bound = bool(everything[5] or everything[6])
+    assert answer["totals"]["is_lower_bound"] == bound
 
 
 def _monday(day: str) -> str:
@@ -429,6 +456,14 @@ def test_entries_are_those_of_their_files(
         expected = len(paths)
     items = asked(shell, "list", what, *(["--all"] if what in ("tasks", "todos") else []))["items"]
     assert sum(channel in (None, row.get("channel")) for row in items) == expected
+
+
+def test_pull_requests_are_those_of_the_lines(counted: Home, shell: Shell) -> None:
+    expected = {(key, url) for key, one in counted.counted.items() for url in one.links}
+    items = asked(shell, "list", "links")["items"]
+    linked = [row for row in items if row["kind"] == "pull_request"]
+    assert {(row["session_key"], row["url"]) for row in linked} == expected
+    assert len(linked) == len(expected)
 
 
 def test_projects_have_the_conversations_of_their_directories(counted: Home, shell: Shell) -> None:
@@ -513,7 +548,7 @@ def test_pages_say_what_was_counted(counted: Home, capsys: pytest.CaptureFixture
     assert files[1] == f"{on_disk:,}"
     html_board = get(site, "/-/assoc/dashboard?days=all").text
     board = words_of(get(site, "/-/assoc/dashboard?days=all"))
-    timed = added(one for one in counted.responses if one.day is not None)
+    timed = added((one for one in counted.responses if one.day is not None), counted.prices)
     for columns, number in (
         ("input_tokens output_tokens cache_write_tokens", timed[0] + timed[1] + timed[3]),
         ("cache_read_tokens", timed[2]), ("output_tokens", timed[1]),

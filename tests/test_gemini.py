@@ -37,6 +37,15 @@ def test_a_long_conversation_that_is_repeated_counts_once(home: Path, ask: Ask) 
     assert size < 16 * 1024
 
 
+def test_what_the_program_says_to_go_on_is_no_prompt(home: Path, ask: Ask) -> None:
+    said = message(1, "Sow beans."), message(2, "System: Please continue."), message(3, "Done.")
+    write(home, [HEAD, *said[:2], {**said[2], "type": "gemini"}])
+    assert ask("select kind from messages order by byte_offset") == [
+        ("prompt",), ("meta",), ("text",)
+    ]  # fmt: skip
+    assert ask("select message_count, prompt_count from sessions") == [(2, 1)]
+
+
 def test_a_message_that_changes_keeps_what_it_said_before(home: Path, ask: Ask) -> None:
     first, later = message(1, "Half a", "gemini"), message(1, "Half a thought.", "gemini")
     write(home, [HEAD, first, later, later])

@@ -20,6 +20,8 @@ import pytest
 from tests.support.dump import assert_same, check, connect, dump
 from tests.support.shell import Shell
 
+from assoc_ingest.mcp.index import Index, Settings
+from assoc_ingest.mcp.server import Tools
 from assoc_ingest.sync.run import SyncOptions, sync
 
 CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"), "agents")
@@ -229,7 +231,7 @@ def test_what_several_files_repeat_is_found_once(database: Path) -> None:
         for session, message in messages_of_gemini()
         if message["type"] == "user"
         for text in texts(message["content"])
-        if not text.startswith("<session_context>")
+        if not text.startswith(("<session_context>", "System: Please continue."))
     }
     found = rows(
         database,
@@ -259,7 +261,182 @@ def calls_of_copilot() -> Iterator[tuple[object, str]]:
             yield (path, line["data"]["toolCallId"]), line["data"]["toolName"]
 
 
-CALLS = {"pi": calls_of_pi, "gemini": calls_of_gemini, "copilot": calls_of_copilot}
+def items_of_codex() -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield what the threads' own turns wrote, items and events, with the file."""
+    state: dict[str, Any] = {}
+    for path, line in lines("codex", LOGS["codex"]):
+        if state.get("path") != path:
+            state = {"path": path, "thread": path.stem[-36:], "is_own": True}
+        payload = line.get("payload") or line
+        if line.get("type") == "session_meta" and payload["id"] != state["thread"]:
+            state["is_own"] = False
+        if payload.get("type") == "task_started":
+            state["is_own"] |= payload["turn_id"] > state["thread"]
+        if state["is_own"] and line.get("type") not in ("compacted", "world_state"):
+            yield path, payload
+
+
+def calls_of_codex() -> Iterator[tuple[object, str]]:
+    for path, item in items_of_codex():
+        if item.get("type") in ("function_call", "custom_tool_call"):
+            yield (path, item["call_id"]), item["name"]
+
+
+def messages_of_opencode() -> Iterator[tuple[dict[str, Any], list[dict[str, Any]], bool]]:
+    """Yield the messages with their parts; True for those of a subagent."""
+    for home in homes("opencode"):
+        messages: dict[str, dict[str, Any]] = {}
+        parts: list[tuple[str, dict[str, Any]]] = []
+        below = set()
+        for kind in ("session", "message", "part"):
+            for path in sorted(home.glob(f"storage/{kind}/*/*.json")):
+                value = json.loads(path.read_text("utf-8"))
+                if kind == "session" and value.get("parentID"):
+                    below.add(value["id"])
+                elif kind == "message":
+                    messages[value["id"]] = value
+                elif kind == "part":
+                    parts.append((value["messageID"], value))
+        for path in home.glob("opencode.db"):
+            with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
+                for key, session, data in connection.execute(
+                    "select id, session_id, data from message"
+                ):
+                    messages[key] = {"sessionID": session, **json.loads(data)}
+                found = connection.execute("select message_id, data from part")
+                parts += [(key, json.loads(data)) for key, data in found]
+                found = connection.execute("select id from session where parent_id is not null")
+                below |= {key for (key,) in found}
+        for key, message in messages.items():
+            own = [part for of, part in parts if of == key]
+            yield message, own, message["sessionID"] in below
+
+
+def calls_of_opencode() -> Iterator[tuple[object, str]]:
+    """A fork repeats answers, with their times, under other ids."""
+    for message, parts, _ in messages_of_opencode():
+        for part in parts:
+            if part["type"] == "tool":
+                yield (message["time"]["created"], part["callID"]), part["tool"]
+
+
+CALLS = {
+    "pi": calls_of_pi, "gemini": calls_of_gemini, "copilot": calls_of_copilot,
+    "codex": calls_of_codex, "opencode": calls_of_opencode,
+}  # fmt: skip
+
+
+# What was said: how many prompts there are, and how many lines of people and agents: what they
+# said, thought and called, and what tools answered. What a fork repeats counts once.
+
+Said = tuple[int, int]
+
+
+def said_in_pi() -> Said:
+    roles = {
+        (line.get("id") or json.dumps(line), line["timestamp"]): line["message"]["role"]
+        for _, line in lines("pi", LOGS["pi"])
+        if line["type"] == "message"
+    }
+    count = Counter(roles.values())
+    return count["user"] + count["bashExecution"], count.total()
+
+
+def said_in_copilot() -> Said:
+    """An answer whose text and calls are left out says nothing."""
+    count = Counter(
+        line["type"]
+        for _, line in lines("copilot", LOGS["copilot"])
+        if line["type"] in ("user.message", "tool.execution_complete")
+        or (line["type"] == "assistant.message"
+            and (line["data"].get("content") or line["data"].get("toolRequests")))
+    )  # fmt: skip
+    return count["user.message"], count.total()
+
+
+def said_in_gemini() -> Said:
+    """The answer of a tool is no prompt; nor is what the program says in the name of its user."""
+    prompts, said = set(), set()
+    for session, message in messages_of_gemini():
+        content = message["content"]
+        answers = [part.get("functionResponse") for part in content if isinstance(part, dict)]
+        answers = [answer["id"] for answer in answers if answer]
+        words = texts(content)
+        if message["type"] not in ("user", "gemini") or words[:1] == ["System: Please continue."]:
+            continue
+        if not any(text.startswith("<session_context>") for text in words):
+            key = session, *(answers or [message["id"]])
+            said.add(key)
+            if message["type"] == "user" and not answers:
+                prompts.add(key)
+    return len(prompts), len(said)
+
+
+def said_in_codex() -> Said:
+    """What the program puts before a prompt, as instructions, is not said by anybody."""
+    count: Counter[str] = Counter()
+    running = set()
+    for _, item in items_of_codex():
+        kind, text = item.get("type") or "", "".join(texts(item.get("content") or []))
+        if kind == "message" and item["role"] == "user":
+            is_typed = not text.startswith(("#", "<")) or text.startswith("<user_shell_command>")
+            count["prompt"] += is_typed
+            count["interrupt"] += text.startswith("<turn_aborted>")
+        elif kind == "message":
+            count["text"] += item["role"] == "assistant"
+        elif kind == "reasoning":
+            count[kind] += bool(item.get("summary") or item.get("content"))
+        elif kind.endswith("_call_output"):
+            count[kind] += 1
+            if "Process running with session ID" in str(item["output"]):
+                running.add(item["call_id"])
+        elif kind.endswith("_call"):
+            count[kind] += 1
+        elif kind == "exec_command_end":  # what a command in the background gave in the end
+            count[kind] += item["call_id"] in running
+    return count["prompt"], count.total()
+
+
+def said_in_opencode() -> Said:
+    said = {}
+    for message, parts, is_of_subagent in messages_of_opencode():
+        if not is_of_subagent:
+            kinds = [p["type"] for p in parts if p["type"] in ("text", "reasoning", "tool")]
+            said[message["time"]["created"], message["role"]] = len(kinds)
+    return sum(role == "user" and bool(n) for (_, role), n in said.items()), sum(said.values())
+
+
+SAID: dict[str, Callable[[], Said]] = {
+    "pi": said_in_pi, "copilot": said_in_copilot, "gemini": said_in_gemini,
+    "codex": said_in_codex, "opencode": said_in_opencode,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("agent", SAID, indirect=True)
+def test_prompts_and_messages_are_those_of_the_files(
+    agent: str, database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the list, of each conversation, by project, and over MCP."""
+    prompts, messages = SAID[agent]()
+    given = "--json", "-n", "0", "--db", str(database)
+    shell = Shell(database, capsys)
+    listed: Any = shell.json("list", "sessions", *given)
+    columns = "prompt_count", "message_count"
+    assert [sum(row[column] for row in listed["items"]) for column in columns] == [
+        prompts, messages
+    ]  # fmt: skip
+    by_project: Any = shell.json("query", "projects_overview", *given)
+    assert sum(row["prompts"] for row in by_project["items"]) == prompts
+    index = Index(Settings(database))
+    tools = Tools(index)
+    sums = [0, 0]
+    for key in {row["session_key"] for row in listed["items"]}:
+        answer: Any = tools.call("open", {"ref": key, "max_chars": 100_000})
+        (item,) = answer["structuredContent"]["items"]
+        sums[0] += item["prompt_count"]
+        sums[1] += item["messages"]
+    index.close()
+    assert sums == [prompts, messages]
 
 
 @pytest.mark.parametrize("agent", CALLS, indirect=True)
@@ -271,6 +448,9 @@ def test_calls_are_those_of_the_files(
     given = "--json", "-n", "0", "--db", str(database)
     tools: Any = shell.json("stats", "--by", "tool", *given)
     assert {row["name"]: row["calls"] for row in tools["items"]} == expected
+    without = "select count(*) from messages m where kind = 'tool_use' and copy_of is null"
+    without += " and not exists (select 1 from tool_calls t where t.call_id = m.id)"
+    assert rows(database, without) == [(0,)], "what is shown as a call is one that is counted"
     listed: Any = shell.json("list", "sessions", *given)
     assert sum(row["tool_call_count"] for row in listed["items"]) == expected.total()
 

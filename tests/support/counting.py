@@ -11,12 +11,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 Object = dict[str, Any]
 Tokens = tuple[int, int, int, int]
 """Fresh input, output, read from the cache, written to it."""
+Prices = dict[tuple[str, str, int], dict[str, int | None]]
+"""The rows of the table of prices, by model, first day and the input above which they are."""
 
 EDITING = {"Edit": "file_path", "MultiEdit": "file_path", "Write": "file_path",
            "NotebookEdit": "notebook_path"}  # fmt: skip
@@ -51,6 +54,13 @@ def objects(path: Path) -> Iterator[Object]:
             if isinstance(value, dict):
                 yield value
             text = text[end:].strip()
+
+
+def moment(text: str) -> str:
+    """Return a time in UTC to the millisecond; what is finer is cut off."""
+    time = datetime.fromisoformat(text)
+    time = (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    return f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03d}Z"
 
 
 def count(value: object) -> int:
@@ -89,9 +99,12 @@ def requests_of(line: Object) -> list[tuple[str, str, Tokens]]:
     ]
 
 
+def mapping(value: object) -> Object:
+    return value if isinstance(value, dict) else {}
+
+
 def tokens_of(usage: Object) -> Tokens:
-    split = usage.get("cache_creation")
-    split = split if isinstance(split, dict) else {}
+    split = mapping(usage.get("cache_creation"))
     written = sum(count(split.get(f"ephemeral_{life}_input_tokens")) for life in ("5m", "1h"))
     return (
         count(usage.get("input_tokens")),
@@ -107,6 +120,10 @@ def response_key(line: Object, with_request: Iterable[object]) -> object:
     if identity and not identity.startswith("msg_") and identity not in with_request:
         return line.get("sessionId"), identity
     return identity or line.get("uuid")
+
+
+def _first(*prices: int | None) -> int:
+    return next(price for price in prices if price is not None)
 
 
 @dataclass
@@ -127,6 +144,35 @@ class Response:
     day: str | None
     tokens: Tokens
     of_subagent: bool
+    for_an_hour: int
+    """Of the tokens written to the cache, those that stay an hour; the others stay five minutes."""
+    searches: int
+    is_partial: bool
+
+    def cost(self, prices: Prices) -> int | None:
+        """Return millionths of a dollar: the price of the day, and of requests of this size."""
+        fresh, output, read, written = self.tokens
+        day = self.day or "9999"
+        of_day = max((since for name, since, _ in prices if name == self.model and since <= day),
+                     default=None)  # fmt: skip
+        fitting = [
+            (above, price) for (name, since, above), price in prices.items()
+            if (name, since) == (self.model, of_day) and above < max(1, fresh + read + written)
+        ]  # fmt: skip
+        if not fitting:
+            return None
+        _, price = max(fitting, key=lambda one: one[0])
+        parts = [
+            (fresh, price["input"]), (output, price["output"]),
+            (read, _first(price["cache_read"], price["input"])),
+            (written - self.for_an_hour, _first(price["cache_write_5m"], price["input"])),
+            (self.for_an_hour,
+             _first(price["cache_write_1h"], price["cache_write_5m"], price["input"])),
+            (self.searches, (price["web_search"] or 0) * 1000),
+        ]  # fmt: skip
+        if None in (price["input"], price["output"]):
+            return None
+        return (sum(count * each for count, each in parts) + 500_000) // 1_000_000
 
 
 @dataclass
@@ -139,15 +185,24 @@ class Session:
     responses: list[Response] = field(default_factory=list)
     subagents: dict[str, int] = field(default_factory=dict)
     """Messages of each subagent, by its key."""
+    links: set[str] = field(default_factory=set)
+    """Pull requests that it names as its own."""
     own_times: list[str] = field(default_factory=list)
     agent_times: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
 
     @property
     def times(self) -> tuple[str | None, str | None]:
-        """The first and the last second; of a conversation without a file, those of its agents."""
+        """The first and the last moment; of a conversation without a file, those of its agents."""
         times = self.own_times or self.agent_times
         return min(times, default=None), max(times, default=None)
+
+    @property
+    def directory(self) -> str:
+        """The directory of its project, as its agent encodes it."""
+        main = [path for path in self.files if not path.stem.startswith("agent-")]
+        place = (main or self.files)[0].parts
+        return place[place.index("projects") + 1].lower()
 
     @property
     def tokens(self) -> Tokens:
@@ -246,11 +301,13 @@ def _count_lines(file: _File, session: Session, seen: set[str]) -> None:
         kind, uuid = line.get("type"), line.get("uuid")
         if isinstance(line.get("timestamp"), str) and line["timestamp"] > "2000":
             times = session.agent_times if file.agent is not None else session.own_times
-            times.append(line["timestamp"][:19])
+            times.append(moment(line["timestamp"]))
         if isinstance(uuid, str) and uuid in seen:
             continue
         if isinstance(uuid, str):
             seen.add(uuid)
+        if kind == "pr-link" and isinstance(line.get("prUrl"), str):
+            session.links.add(line["prUrl"])
         is_agents = file.agent is not None or line.get("isSidechain") is True
         if not is_agents:
             session.messages += kind in ("user", "assistant")
@@ -352,27 +409,48 @@ def _day(line: Object) -> str | None:
     return time[:10] if isinstance(time, str) and time > "2000" else None
 
 
+def _searched(files: list[_File]) -> dict[str, int]:
+    """Return how often calls searched the web, by their id, as their results state it."""
+    found: dict[str, int] = {}
+    for file in files:
+        for line in file.lines:
+            stated = mapping(line.get("toolUseResult")).get("searchCount")
+            for block in _blocks(line) if stated else ():
+                key = str(block.get("tool_use_id"))
+                found[key] = max(found.get(key, 0), count(stated))
+    return found
+
+
 def _count_responses(files: list[_File], found: dict[str, Session]) -> None:
     with_request = {
         line["message"].get("id") for file in files for line in file.lines
         if line.get("requestId") and isinstance(line.get("message"), dict)
     }  # fmt: skip
-    lines: dict[object, list[tuple[_File, Object, str, Tokens]]] = defaultdict(list)
+    searched = _searched(files)
+    lines: dict[tuple[object, str], list[tuple[_File, Object, str, Tokens]]] = defaultdict(list)
     for file in files:
         for line in file.lines:
             for suffix, model, usage in requests_of(line):
                 key = response_key(line, with_request), suffix
                 lines[key].append((file, line, model, usage))
-    for stated in lines.values():
+    for (_, suffix), stated in lines.items():
         most = max(usage[1] for *_, usage in stated)
         best = [one for one in stated if one[3][1] == most]
         file = best[0][0]
         of_file = [one for one in best if one[0] is file]
         _, line, model, usage = of_file[-1]
         day = next((day for _, one, *_ in stated if (day := _day(one))), None)
+        full = line["message"]["usage"]
+        if suffix:
+            full = full["iterations"][int(suffix[1:])]
+        calls = {str(block.get("id")) for _, one, *_ in stated for block in _blocks(one)}
         found[file.session].responses.append(
             Response(
                 model, day, usage,
                 file.agent is not None or line.get("isSidechain") is True,
+                count(mapping(full.get("cache_creation")).get("ephemeral_1h_input_tokens")),
+                count(mapping(full.get("server_tool_use")).get("web_search_requests"))
+                + (0 if suffix else sum(searched.get(call, 0) for call in calls)),
+                line["message"].get("stop_reason") is None,
             )
         )  # fmt: skip

@@ -113,9 +113,9 @@ def rest_of(value: JSONObject) -> JSONObject:
 # - `$set.messages` repeats all messages as the model gets them, when a conversation is resumed or
 #   compressed: those with unknown ids give rows.
 # - `$rewindTo` takes back that message and everything after it; with an unknown id, everything.
-# - Nobody typed a message that begins with `<session_context>` or `<state_snapshot>`, or a part
-#   after
-#   `--- Content from referenced files ---`. A user message of nothing but `functionResponse`
+# - Nobody typed a message that begins with `<session_context>` or `<state_snapshot>`, a part after
+#   `--- Content from referenced files ---`, or `System: Please continue.`, which follows an answer
+#   that came to nothing. A user message of nothing but `functionResponse`
 #   repeats
 #   the results of calls.
 # - **Tokens** are those of one request, not sums. The input includes what was read from the cache,
@@ -126,6 +126,7 @@ def rest_of(value: JSONObject) -> JSONObject:
 
 
 _CONTEXT, _SUMMARY = "<session_context>", "<state_snapshot>"
+_CONTINUE = "System: Please continue."
 _REFERENCES = "--- Content from referenced files ---"
 _PLACES = ("**Workspace Directories:**\n  - ", "currently working in the directory: ")
 _MOST_KNOWN, _MOST_RECENT, _MOST_CALLS, _LONGEST_ID, _DIGITS = 1000, 40, 500, 200, 8
@@ -300,7 +301,7 @@ class Chat(ChatReader):
         is_added = False
         for text in self._texts(content):
             begin = text.lstrip()
-            is_added = is_added or begin.startswith((_CONTEXT, _REFERENCES))
+            is_added = is_added or begin.startswith((_CONTEXT, _REFERENCES)) or text == _CONTINUE
             if begin.startswith(_CONTEXT):
                 self._place(text)
             if begin.startswith(_SUMMARY):

@@ -782,9 +782,7 @@ class Items(ChatReader):
         full = f"{space}.{name}" if space and name else name
         self.call(full, deed.target, text, call, action=deed.action, paths=deed.paths)
         if call is not None:
-            self._open[call] = []
-            if len(self._open) > _MOST_OPEN:
-                del self._open[next(iter(self._open))]
+            _remember(self._open, call, [])
         session = self.claim.session_key or self.context.get("session")
         if steps and session is not None:
             self.records.append(
@@ -806,6 +804,8 @@ class Items(ChatReader):
         call = self.name(item, "call_id")
         found = outcome(item.get("output"))
         stated = self._open.pop(call, None) if call is not None else None
+        if call is not None and _STILL_RUNNING in found.text[:_HEADER]:
+            _remember(self.context.setdefault("running", {}), call, None)
         if stated:
             status, code, time = stated
             found = found._replace(
@@ -837,6 +837,12 @@ class Items(ChatReader):
         self.keep(left_over(rest, taken), kind=kind, moment=self.moment, is_silent=True)
 
 
+def _remember(calls: dict[str, Any], call: str, value: object) -> None:
+    calls[call] = value
+    if len(calls) > _MOST_OPEN:
+        del calls[next(iter(calls))]
+
+
 # Not in the reader: it would refer to itself, and stay until cycles are collected.
 ITEMS: dict[str, Callable[[Items, JSONObject], None]] = {
     "message": Items._message,
@@ -865,8 +871,9 @@ ITEMS: dict[str, Callable[[Items, JSONObject], None]] = {
 # "command":"ls","exit_code":0,"duration_ms":12,"aggregated_output":"..."},"completed_at_ms":0}
 # ```
 #
-# If the call is an item that has no output yet, they add to it what its output may not say. In
-# code mode, an item `exec` holds a program that runs any number of operations: these have rows.
+# If the call is an item that has no output yet, they add to it what its output may not say. If it
+# was answered that it still runs, they say what it gave in the end. In code mode, an item `exec`
+# holds a program that runs any number of operations: these have rows.
 
 
 _OPERATIONS = (
@@ -912,6 +919,11 @@ class Operations(Items):
             self._open[call] = [status, code, time]
             return
         found = Outcome(_output(about), status, code, time)
+        if call in self.context.get("running", ()):
+            del self.context["running"][call]
+            self.identify("operation", {"call_id": call})
+            self.end(found, call, is_timed=False)
+            return
         name, arguments = _call(about)
         given = arguments or without(about, _DESCRIBED)
         deed = deed_of(name, given, json_text(given), self.context.get("cwd"))
