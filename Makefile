@@ -3,7 +3,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 SIZE = 200MB
 
-.PHONY: help setup test quick changed mutants test-source thorough soak storm faults fleet-faults fleet-versions fuzz golden schema lint format types docs docs-check check wheel bench bench-pages bench-fleet bench-peers \
+.PHONY: help setup test all changed mutants test-source thorough soak storm faults fleet-faults fleet-versions fuzz golden schema lint format types docs docs-check check wheel bench bench-pages bench-fleet bench-peers \
 	bench-compare bench-search home ci
 
 help: ## list these commands
@@ -13,20 +13,20 @@ setup: ## create .venv and install the project with test dependencies
 	python3 -m venv $(VENV)
 	$(BIN)/python -m pip install -e '.[test]'
 
-test: ## run the tests
+test: ## run the tests, but for those that are marked slow
 	$(BIN)/pytest -n auto
 
-quick: ## run a part of most test files: no kills, browsers, wheels and state machines
-	@HYPOTHESIS_PROFILE=brief $(BIN)/pytest -n auto -q -m "not slow" --tb=short
+all: ## run all tests
+	$(BIN)/pytest -n auto --all
 
 test-source: ## run the cases of one source: make test-source NAME=chorus
 	$(BIN)/pytest -q tests/test_golden.py tests/test_answers.py tests/test_conformance.py -k "$(or $(NAME),$(error NAME=source is missing))/"
 
 thorough: ## run the property tests with many more examples
-	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto
+	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto --all
 
-faults: ## run the fault tests with ten times as many kills, failing writes and torn logs
-	ASSOC_FAULTS=10 $(BIN)/pytest -n auto tests/faults tests/test_incremental_equals_full.py \
+faults: ## run the fault tests with fifty times as many kills, failing writes and torn logs
+	ASSOC_FAULTS=10 $(BIN)/pytest -n auto --all tests/faults tests/test_incremental_equals_full.py \
 		tests/test_conformance.py tests/test_migrations.py tests/test_watch.py -k "not fuzz"
 
 fleet-faults: ## kill a thousand pushes, crash the server and cut connections hundreds of times
@@ -36,7 +36,7 @@ fleet-versions: ## run the tests of the server with PostgreSQL 14, 16, 17 and 18
 	$(BIN)/python -m tests.fleet.versions $${VERSIONS:-14 16 17 18}
 
 changed: ## run the tests that a diff can break, slow ones of its area included: BASE=HEAD, else main
-	@HYPOTHESIS_PROFILE=brief $(BIN)/python -m tests.changed --base $(or $(BASE),main) $(ARGS)
+	@HYPOTHESIS_PROFILE=few $(BIN)/python -m tests.changed --base $(or $(BASE),main) $(ARGS)
 
 mutants: ## plant each bug of tests/mutants.toml in a copy, and name those that no test notices
 	@$(BIN)/python -m tests.mutants $(ARGS)
@@ -52,7 +52,7 @@ fuzz: ## feed damaged lines to each parser for five minutes, with a new seed eac
 		$(BIN)/pytest -n auto tests/faults/test_fuzz.py
 
 golden: ## rewrite the expected files of the tests; review the diff
-	$(BIN)/pytest --golden
+	$(BIN)/pytest --golden --all
 
 schema: ## write what all migrations add up to into schema/new/schema.sql
 	$(BIN)/python -m docs.new_schema
@@ -74,7 +74,7 @@ docs: ## update the generated parts of README, docs/ and metadata.yml
 docs-check: ## check that the generated parts are current
 	$(BIN)/cog -I . --check @docs/pages.txt
 
-check: lint types docs-check test ## run lint, types, docs-check and test
+check: lint types docs-check all ## run lint, types, docs-check and all tests
 
 wheel: ## build the wheel into dist/
 	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .

@@ -1,5 +1,6 @@
 """What every test has: a home directory of its own, and nothing of the user's.
 
+`pytest` leaves out what is marked `slow`; `pytest --all` runs everything, as does naming a file.
 `pytest --golden` rewrites the `expected.json` of the golden cases; read the difference.
 `HYPOTHESIS_PROFILE=thorough` runs the property tests with many more examples.
 """
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from tests.support.dump import Ask, check, connect
 from tests.support.served import closed_at_end
 from tests.support.shell import Shell
@@ -34,30 +35,36 @@ from assoc_ingest.sync.run import sync
 
 _ROOT = Path(__file__).parents[1]
 _QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-_CI = settings(deadline=None, max_examples=60, stateful_step_count=20, suppress_health_check=_QUIET)
-settings.register_profile("ci", _CI)
-settings.register_profile("thorough", _CI, max_examples=1000, stateful_step_count=40)
-settings.register_profile(  # finds soon, and does not spend minutes on the smallest example
-    "quick", _CI, max_examples=600, phases=[Phase.explicit, Phase.generate]
+_ALL = settings(
+    deadline=None, max_examples=60, stateful_step_count=20, suppress_health_check=_QUIET
 )
-settings.register_profile("brief", _CI, max_examples=12)  # of `make quick`
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.register_profile("few", _ALL, max_examples=12)  # of a run without `--all`
+settings.register_profile("all", _ALL)
+settings.register_profile("thorough", _ALL, max_examples=1000, stateful_step_count=40)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--golden", action="store_true", help="rewrite the expected.json of all cases")
+    parser.addoption("--all", action="store_true", help="run the tests that are marked slow, too")
 
 
-_SLOW = {
-    "test_bench", "test_bounds", "test_docs", "test_fleet_faults", "test_generator",
-    "test_incremental_equals_full",
-    "test_migrations", "test_real_corpus", "test_serve", "test_watch", "test_web_bounds",
-    "test_web_browser", "test_wheel",
-}  # fmt: skip
-"""Files that `make quick` leaves out; with them tests/faults."""
+def pytest_configure(config: pytest.Config) -> None:
+    is_all = _is_all(config)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "all" if is_all else "few"))
 
-_COSTLY = {"tmp_path", "place", "shell", "situation"}
-"""What tests ask for that sync or run commands."""
+
+def _is_all(config: pytest.Config) -> bool:
+    """Say whether slow tests are run: with `--all`, and where marks, files or tests are named."""
+    is_asked = config.getoption("--all") or config.getoption("-m")
+    return bool(is_asked) or any(".py" in name for name in config.args)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not _is_all(config):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
+
 
 _MIGRATING = {"test_building", "test_migrations", "test_schema", "test_store"}
 """Files that ask how a database is made; with them tests/faults."""
@@ -67,22 +74,6 @@ _GUARDED = {
     "test_git", "test_moves_and_generations", "test_prune", "test_pull", "test_rebuild",
 }  # fmt: skip
 """Files in which every write outside of a transaction is an error; elsewhere it would take time."""
-
-_WHOLE = {"test_golden"}
-"""Files that `make quick` runs with all parameters nevertheless."""
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make quick` leaves out: slow tests, and costly ones but for one parameter."""
-    seen = set()
-    for item in items:
-        name = item.nodeid.partition("[")[0]
-        is_costly = item.path.stem not in _WHOLE and not _COSTLY.isdisjoint(item.fixturenames)
-        is_another = is_costly and name in seen
-        seen.add(name)
-        is_among_slow = item.path.stem in _SLOW or item.path.parent.name == "faults"
-        if is_another or (is_among_slow and item.get_closest_marker("quick") is None):
-            item.add_marker("slow")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -26,6 +26,8 @@ from benchmarks.synthetic import chat, codex
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 
+pytestmark = pytest.mark.slow
+
 SMALL = ("--repeat", "1", "--growing", "200KB", "--chat", "200", "--shown", "150", "--watched", "1")
 
 

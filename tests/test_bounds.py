@@ -44,7 +44,10 @@ FEW_SECONDS = 15  # all texts together; parsing Markdown needs four on a quiet m
 
 PACKAGE = Path(assoc_ingest.__file__).parent
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork and its limits")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="needs fork and its limits"),
+]
 
 
 def lacking(names: object) -> str:

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import pytest
 from tests.faults.changing import Home
-from tests.support.cases import GROUPS, homes_of
+from tests.support.cases import GROUPS, homes_of, of_groups
 from tests.support.child import Child
 from tests.support.dump import assert_same, check, connect, dump
 from tests.support.pieces import every_new_database_is_built, read_in_pieces
@@ -64,8 +64,7 @@ def _names(database: Path) -> list[str]:
     return sorted(path.name for path in database.parent.glob(f"{database.name}*"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
+@of_groups
 def test_every_case_ends_as_in_its_place(group: str, place: Path) -> None:
     built, ordinary, homes = place / "built.db", place / "ordinary.db", homes_of(group, place)
     report = sync(built, homes)

@@ -128,7 +128,6 @@ def gone(database: Path) -> dict[str, str]:
 # -- what is recorded ----------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("moment", [*WRONG, *AHEAD, BEYOND], ids=lambda moment: str(moment.year))
 def test_no_time_is_empty_or_before_one_that_was_recorded(
     moment: datetime, home: Path, fresh: Callable[[], Path]

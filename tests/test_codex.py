@@ -236,6 +236,7 @@ def test_what_forks_copied_without_saying_so_counts_once(fresh: Fresh, tmp_path:
     check(database, tmp_path)
 
 
+@pytest.mark.slow
 def test_what_forks_copied_does_not_depend_on_what_is_read_first(
     fresh: Fresh, tmp_path: Path
 ) -> None:
@@ -257,6 +258,7 @@ def test_what_forks_copied_does_not_depend_on_what_is_read_first(
         assert_same(dump(database), dump(whole))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changed", FAMILIES)
 @pytest.mark.parametrize("is_forgotten", [True, False], ids=["forgotten", "rewritten"])
 def test_when_a_thread_goes_its_forks_have_what_they_copied(

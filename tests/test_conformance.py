@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.faults.amounts import times
-from tests.support.cases import CASES, GROUPS, home_of, homes_of
+from tests.support.cases import CASES, GROUPS, home_of, homes_of, of_groups
 from tests.support.dump import Dump, assert_same, check, dump
 from tests.support.pieces import read_in_pieces
 from tests.support.writing import assistant, call, in_memory, jsonl, result, user, write_bytes
@@ -117,7 +117,7 @@ def test_no_other_source_is_as_sure_of_a_home(case: str, place: Path) -> None:
             assert [root.source for root in recognised(home, both) if root.path == home] == [own]
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@of_groups
 def test_what_reads_a_file_is_gone_with_it(group: str, fresh: Fresh, place: Path) -> None:
     """No collector of cycles runs meanwhile: a reader in a cycle would keep all of its records."""
     homes = homes_of(group, place)
@@ -135,9 +135,8 @@ def test_what_reads_a_file_is_gone_with_it(group: str, fresh: Fresh, place: Path
     assert kept == set()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
-@pytest.mark.parametrize("chunk", [1, 150, 1000])
+@of_groups
+@pytest.mark.parametrize("chunk", [1, 150, 1000][: times(10)])
 def test_the_size_of_the_pieces_does_not_matter(
     group: str, chunk: int, fresh: Fresh, place: Path
 ) -> None:
@@ -193,21 +192,19 @@ def nth_logs(homes: list[Path], position: int) -> list[Path]:
     return [log for home in homes for log in logs_of(home)[position : position + 1]]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
+@of_groups
 def test_a_log_may_be_cut_at_any_line(group: str, fresh: Fresh, place: Path) -> None:
     homes = homes_of(group, place)
     expected = full(homes, fresh)
     for position in range(4):
         if logs := nth_logs(homes, position):
             database = fresh()
-            grow({log: some_cuts(log, times(24)) for log in logs}, database, homes)
+            grow({log: some_cuts(log, times(24, 8)) for log in logs}, database, homes)
             check(database, *homes)
             assert_same(dump(database), expected)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
+@of_groups
 def test_a_log_may_be_empty_at_first(group: str, place: Path, fresh: Fresh) -> None:
     """What its lines say of it, such as whose it is, is then known only later."""
     homes, grown = homes_of(group, place), fresh()
@@ -221,7 +218,6 @@ def test_a_log_may_be_empty_at_first(group: str, place: Path, fresh: Fresh) -> N
     assert_same(dump(grown), full(homes, fresh))
 
 
-@pytest.mark.slow
 @given(st.data())
 def test_a_log_may_be_cut_anywhere(template: Path, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory(dir=in_memory()) as directory:
@@ -262,7 +258,7 @@ def test_a_file_may_be_written_byte_by_byte(fresh: Fresh, place: Path) -> None:
     if settings.get_current_profile_name() != "thorough":  # where something can end, and a few
         ends = [found.start() for found in re.finditer(rb"[\n\r{}\x00\xff]|\\u|[^\x00-\x7f]", data)]
         sizes = sorted({end + near for end in ends for near in (0, 1)} | set(sizes[::16]))
-    if settings.get_current_profile_name() == "brief":
+    if settings.get_current_profile_name() == "few":
         sizes = sizes[::5]
     grow({path: sizes}, database, [home])
     check(database, home)
@@ -287,26 +283,26 @@ def the_other_way_round(data: bytes) -> bytes:
     return b"\n".join(reversed(data.rstrip(b"\n").split(b"\n"))) + b"\n"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
-@pytest.mark.parametrize(
-    "change",
-    [
-        without_a_middle_line,
-        with_another_middle,
-        the_other_way_round,
-        lambda data: data[: len(data) // 2],
-        lambda data: b"",
-        lambda data: data[: len(data) // 3] + b"\n" + data,
-    ],
-    ids=["line-removed", "changed", "reversed", "truncated", "emptied", "grown-before"],
-)
+CHANGES: list[Callable[[bytes], bytes]] = [
+    without_a_middle_line,
+    with_another_middle,
+    the_other_way_round,
+    lambda data: data[: len(data) // 2],
+    lambda data: b"",
+    lambda data: data[: len(data) // 3] + b"\n" + data,
+]
+
+
+@of_groups
+@pytest.mark.parametrize("turn", range(min(times(10), len(CHANGES))))
 def test_a_rewritten_history_leaves_no_old_rows(
-    group: str, change: Callable[[bytes], bytes], fresh: Fresh, place: Path
+    group: str, turn: int, fresh: Fresh, place: Path
 ) -> None:
+    """Each home is changed in another way, and again in another in the next turn."""
     homes, database = homes_of(group, place), fresh()
     sync(database, homes)
-    for log in nth_logs(homes, 0):
+    for number, log in enumerate(nth_logs(homes, 0)):
+        change = CHANGES[(number + 3 * turn + turn // 2) % len(CHANGES)]
         log.write_bytes(change(log.read_bytes()))
         touch(log)
     sync(database, homes)
@@ -314,12 +310,12 @@ def test_a_rewritten_history_leaves_no_old_rows(
     assert_same(dump(database), full(homes, fresh))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
-@pytest.mark.parametrize("is_same", [True, False], ids=["same-prefix", "other-content"])
+@of_groups
+@pytest.mark.parametrize("turn", range(min(times(5, 1), 2)))
 def test_a_file_replaced_by_rename_is_read_as_what_it_is(
-    group: str, is_same: bool, fresh: Fresh, place: Path
+    group: str, turn: int, fresh: Fresh, place: Path
 ) -> None:
+    """What takes the place of a file grew from it in every other home, and is another elsewhere."""
     homes, database = homes_of(group, place), fresh()
     contents = {log: log.read_bytes() for log in nth_logs(homes, 0)}
     halves = {
@@ -328,8 +324,8 @@ def test_a_file_replaced_by_rename_is_read_as_what_it_is(
     for log, half in halves.items():
         log.write_bytes(half)
     sync(database, homes)
-    for log, half in halves.items():
-        whole = contents[log]
+    for number, (log, half) in enumerate(halves.items()):
+        whole, is_same = contents[log], (number + turn) % 2 == 0
         other = log.with_suffix(".tmp")
         other.write_bytes(whole if is_same else whole[len(half) :] + half)
         other.replace(log)
@@ -342,7 +338,7 @@ def test_a_file_replaced_by_rename_is_read_as_what_it_is(
 # -- order ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@of_groups
 @pytest.mark.parametrize("is_reversed", [True, False], ids=["last-first", "first-first"])
 def test_the_order_in_which_files_come_does_not_matter(
     group: str, is_reversed: bool, fresh: Fresh, place: Path

@@ -338,6 +338,7 @@ def summed(row: dict[str, Any]) -> list[int]:
     return [*(row[column] or 0 for column in SUMS), round((row["cost_usd"] or 0) * 1_000_000)]
 
 
+@pytest.mark.slow
 def test_lists_and_show_say_what_was_counted(counted: Home, shell: Shell) -> None:
     listed = {row["session_key"]: row for row in asked(shell, "list", "sessions")["items"]}
     expected = {
@@ -537,6 +538,7 @@ def words_of(page: Any) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page.text)).split())
 
 
+@pytest.mark.slow
 def test_pages_say_what_was_counted(counted: Home, capsys: pytest.CaptureFixture[str]) -> None:
     site = served(counted.database)
     total = len(counted.shown)

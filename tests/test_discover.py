@@ -179,7 +179,6 @@ def test_of_hard_links_the_first_path_counts(home: Path, fresh: Fresh) -> None:
     assert len(dump(database)["messages"]) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems allow no such names")
 def test_a_name_that_is_not_utf8_is_kept_in_an_escaped_form(home: Path, fresh: Fresh) -> None:
     name = os.path.join(os.fsencode(home / PROJECT), b"caf\xe9-\xff.jsonl")

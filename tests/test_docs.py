@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from docs.comments import tables
 
 from assoc_ingest import sql
@@ -18,6 +19,7 @@ FOLDERS = "ingest|schema|queries|tests|docs|benchmarks"
 README = (ROOT / "README.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_printed_pages_are_current() -> None:
     """If not: make docs."""
     command = [sys.executable, "-m", "cogapp", "--check", "--diff", "-I", ".", "@docs/pages.txt"]
@@ -113,3 +115,4 @@ def test_the_readme_and_the_checks_run_the_same_tests() -> None:
     checks = (ROOT / ".ci" / "run").read_text("utf-8")
     assert "pytest -n auto\n" in README
     assert 'pytest" -n auto\n' in checks
+    assert 'pytest" -n auto --all -m "slow or hypothesis"\n' in checks

@@ -27,7 +27,17 @@ from tests.support.writing import (
     write,
     write_bytes,
 )
-from tests.test_forget import PASTE, SECRET, SIDE, TEAM, forgotten, private_home, secret, traces
+from tests.test_forget import (
+    PASTE,
+    SECRET,
+    SIDE,
+    TEAM,
+    forgotten,
+    private_home,
+    secret,
+    traces,
+    turns_of,
+)
 
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep.compact import compact
@@ -65,6 +75,13 @@ def assert_nothing_returned(database: Path) -> None:
     named = [row["path"] for row in shown["files"] if SESSION in row["path"]]
     assert named == []
     assert [row for row in shown["teams"] if row["key"] == "garden"] == []
+
+
+def session_keys(database: Path) -> set[str]:
+    connection = connect(database)
+    keys = {key for (key,) in connection.execute("select session_key from sessions")}
+    connection.close()
+    return keys
 
 
 def append(path: Path, *lines: object) -> None:
@@ -159,19 +176,20 @@ def test_a_sync_of_a_moved_home_may_be_killed_at_any_step(
 def test_a_copy_read_later_ends_as_one_that_was_there_before(
     case: str, fresh: Fresh, place: Path
 ) -> None:
-    """Each conversation of every golden case in turn: forgotten in one root, then in both."""
+    """The conversations of every golden case: forgotten in one root, then in both."""
     home = home_of(case, place)
     copy = Path(shutil.copytree(home, place / "copy"))
     whole, both = fresh(), fresh()
     sync(whole, [home])
     sync(both, [home, copy])
-    for key in sorted({row["session_key"] for row in dump(whole)["sessions"]}):
+    for keys in turns_of(whole):
         later = Path(shutil.copy(whole, place / "later.db"))
         before = Path(shutil.copy(both, place / "before.db"))
-        forgotten(later, key, root=str(home))
-        for root in (home, copy):
-            if key in {row["session_key"] for row in dump(before)["sessions"]}:
-                forgotten(before, key, root=str(root))
+        for key in keys:
+            forgotten(later, key, root=str(home))
+            for root in (home, copy):
+                if key in session_keys(before):
+                    forgotten(before, key, root=str(root))
         sync(later, [home, copy])
         check(later)
         assert_same(dump(later), dump(before))

@@ -14,6 +14,8 @@ from benchmarks.synthetic import shapes
 from benchmarks.synthetic.damage import Damage
 from benchmarks.synthetic.home import Home
 
+pytestmark = pytest.mark.slow
+
 SIZE = 2_000_000
 
 

@@ -255,7 +255,6 @@ def test_a_missing_root_makes_nothing_gone(index: Index, place: Path) -> None:
 # -- changes that hide ---------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_byte_changed_in_place_is_seen_though_size_and_time_are_as_before(
     index: Index, place: Path
 ) -> None:
@@ -351,7 +350,6 @@ def test_a_file_that_was_only_touched_is_not_read_again(index: Index) -> None:
     assert index.rows("mtime_ns", "files") == [(2 * 10**18,)]
 
 
-@pytest.mark.slow
 def test_deleting_and_creating_reuses_inodes_and_deceives_nobody(index: Index) -> None:
     for number in range(8):
         write(index.home, TRANSCRIPT, user(f"try {number}", "u1"))

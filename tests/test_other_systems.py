@@ -704,6 +704,7 @@ def test_blocks_in_a_content_are_calls_and_results(
 # -- reading on ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     sorted(

@@ -109,12 +109,14 @@ def assert_never_opened(
 
 HOMES = [(str(FOLDERS / case / "home"), case.split("/")[0]) for case in CASES]
 HOMES += [(str(home), home.name) for home in sorted(DEMO.iterdir())]
+SLOW = pytest.mark.slow
 ONE_EACH = {kind: home for home, kind in reversed(HOMES)}
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="of POSIX systems only")
-@pytest.mark.parametrize("kind", ONE_EACH)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind == "cortex" else SLOW) for kind in ONE_EACH]
+)
 def test_no_command_opens_what_is_private_in_a_home(
     kind: str, place: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:

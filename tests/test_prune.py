@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
-from tests.support.cases import GROUPS, homes_of
+from tests.support.cases import homes_of, of_groups
 from tests.support.dump import assert_as_rebuilt, assert_same, check, connect, dump
 from tests.support.shell import Shell
 from tests.support.writing import (
@@ -140,8 +140,7 @@ def test_pruned_equals_scratch(template: Path) -> None:
     run_state_machine_as_test(PrunedHomes)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
+@of_groups
 def test_a_file_that_is_pruned_leaves_no_trace(
     group: str, fresh: Callable[[], Path], place: Path
 ) -> None:

@@ -24,7 +24,10 @@ CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"))
 HOMES = sorted(CORPUS.glob("homes/*"))
 GROWTH = sorted(CORPUS.glob("growth/*"))
 
-pytestmark = pytest.mark.skipif(not HOMES, reason="ASSOC_REAL_CORPUS names no transcripts")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not HOMES, reason="ASSOC_REAL_CORPUS names no transcripts"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import pytest
 from click.testing import CliRunner
-from tests.support.cases import DEMO, GROUPS, homes_of
+from tests.support.cases import DEMO, homes_of, of_groups
 from tests.support.child import Child, usual_seconds
 from tests.support.dump import assert_same, check, connect, differences, dump
 from tests.support.pieces import Killed, killed_at, read_in_pieces
@@ -54,8 +54,7 @@ def execute(database: Path, *statements: str) -> None:
     connection.close()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
+@of_groups
 def test_every_case_is_derived_as_a_sync_derived_it(
     group: str, fresh: Callable[[], Path], place: Path
 ) -> None:
@@ -72,8 +71,7 @@ def test_every_case_is_derived_as_a_sync_derived_it(
     assert_same(dump(database), before)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
+@of_groups
 def test_rows_of_a_log_whose_archive_lacks_its_end_stay_as_they_are(
     group: str, fresh: Callable[[], Path], place: Path
 ) -> None:

@@ -69,6 +69,7 @@ def test_a_page_has_the_titles_of_metadata_and_our_settings(filled: Shell) -> No
     assert 3000 <= settings["sql_time_limit_ms"] <= 5000
 
 
+@pytest.mark.slow
 def test_the_titles_are_there_whatever_the_file_is_called(filled: Shell) -> None:
     other = filled.database.rename(filled.database.with_name("story.db"))
     tables = filled.json("serve", "--db", str(other), "--get", "/story.json")
@@ -84,6 +85,7 @@ def test_no_name_of_a_file_breaks_the_metadata(name: str) -> None:
     assert "sessions" in databases[name]["tables"]
 
 
+@pytest.mark.slow
 def test_options_of_datasette_are_passed_on(filled: Shell) -> None:
     options = ("--setting", "default_page_size", "7", "--setting", "sql_time_limit_ms", "4000")
     settings = filled.json("serve", *options, "--get", "/-/settings.json")
@@ -110,11 +112,13 @@ def test_what_would_undo_the_guard_is_refused(options: str, filled: Shell) -> No
     assert filled.out == ""
 
 
+@pytest.mark.slow
 def test_the_guard_ends_with_the_server(filled: Shell) -> None:
     assert filled("serve", "--get", "/-/plugins.json") == 0
     assert not serve.is_switched_on()
 
 
+@pytest.mark.slow
 def test_a_missing_page_ends_with_1(filled: Shell) -> None:
     assert filled("serve", "--get", "/assoc/no_such_table") == 1
 
@@ -139,6 +143,7 @@ def test_a_database_that_is_not_ours_is_refused_untouched(shell: Shell) -> None:
     assert shell.database.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("released", RELEASED, ids=lambda path: path.name[:-7])
 def test_an_older_database_is_updated_first(released: Path, shell: Shell) -> None:
     shell.database.write_bytes(zstd.decompress(released.read_bytes()))
@@ -147,6 +152,7 @@ def test_an_older_database_is_updated_first(released: Path, shell: Shell) -> Non
     assert shell("status") == 0
 
 
+@pytest.mark.slow
 def test_it_serves_while_another_process_writes(filled: Shell) -> None:
     with locked(filled.database):
         assert filled("serve", "--get", "/assoc/messages") == 0, filled.err
@@ -155,6 +161,7 @@ def test_it_serves_while_another_process_writes(filled: Shell) -> None:
     assert "Serving without --watch" in filled.err
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_one_sentence(filled: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = str(other.getsockname()[1])
@@ -226,6 +233,7 @@ def _hears_of_its_terminal() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), ("SIGHUP", 0), ("SIGINT", 130)])
 def test_a_signal_ends_it_and_the_watch_beside_it(
@@ -261,6 +269,7 @@ threading.Thread.start = start_and_signal
 does not end it when the process ends, which waits for all threads."""
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), ("SIGHUP", 0), ("SIGINT", 130)])
 def test_a_signal_that_comes_while_it_starts_ends_it_when_it_has(
@@ -276,6 +285,7 @@ def test_a_signal_that_comes_while_it_starts_ends_it_when_it_has(
         assert "Traceback" not in server.log()
 
 
+@pytest.mark.slow
 @posix
 def test_the_watch_ends_though_the_server_was_killed(home: Path, tmp_path: Path) -> None:
     database = tmp_path / "assoc.db"
@@ -293,6 +303,7 @@ def is_free(database: Path) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_what_is_written_meanwhile_is_shown(home: Path, tmp_path: Path) -> None:
     database = tmp_path / "assoc.db"
     with serving(database, "--watch", CLAUDE_CONFIG_DIR=str(home)) as server:
@@ -304,6 +315,7 @@ def test_what_is_written_meanwhile_is_shown(home: Path, tmp_path: Path) -> None:
         assert server.get("/assoc")[0] == 200
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("options", [(), ("--watch",)], ids=["alone", "with-a-watch"])
 @pytest.mark.parametrize("is_replaced", [False, True], ids=["removed", "replaced"])
@@ -328,6 +340,7 @@ def test_a_database_that_is_no_longer_there_is_not_shown_any_more(
         check(database, home)
 
 
+@pytest.mark.slow
 def test_the_server_is_guarded(filled: Shell) -> None:
     with serving(filled.database) as server:
         assert server.get("/assoc/sessions")[0] == 200
@@ -358,6 +371,7 @@ def test_a_signal_ends_a_statement_of_a_visitor(name: str, code: int, filled: Sh
         assert "Traceback" not in server.log()
 
 
+@pytest.mark.slow
 @posix
 def test_open_opens_the_first_page(filled: Shell, tmp_path: Path) -> None:
     browser, opened = tmp_path / "browser", tmp_path / "opened"

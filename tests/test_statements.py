@@ -222,7 +222,6 @@ def test_one_line_can_propose_a_plan_with_a_name_and_one_without(place: Place) -
     assert verify(place.database).findings == []
 
 
-@pytest.mark.slow
 def test_a_result_counts_whenever_it_comes(place: Place) -> None:
     for count in range(1, len(LINES) + 1):
         write(place.home, TRANSCRIPT, *LINES[:count])

@@ -117,7 +117,6 @@ def test_a_reader_cannot_write(home: Path, place: Path) -> None:
 # -- ours, and private ---------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @posix
 def test_everything_is_private_whatever_the_umask(home: Path, tmp_path: Path) -> None:
     before = os.umask(0)
@@ -265,7 +264,6 @@ def test_reading_what_is_not_there_says_what_to_do(
 # -- migrations ----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_failing_migration_leaves_the_database_as_it_was(
     home: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

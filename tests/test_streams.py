@@ -165,8 +165,14 @@ def test_all_is_done_whoever_reads_what_is_printed(line: str, situation: Situati
 # -- every command -------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("line", [*COMMANDS[: -len(LISTS + QUERIES)], LISTS[0], QUERIES[0]])
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(pytest.param(line, marks=pytest.mark.slow) for line in COMMANDS[: -len(LISTS + QUERIES)]),
+        LISTS[0],
+        pytest.param(QUERIES[0], marks=pytest.mark.slow),
+    ],
+)
 def test_no_stream_makes_a_command_fail(line: str, situation: Situation) -> None:
     """It ends with the code that it has otherwise, or says that its output is lost."""
     usual = situation.outcome(line).code

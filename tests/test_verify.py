@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.support.cases import DEMO, GROUPS, homes_of
+from tests.support.cases import DEMO, homes_of, of_groups
 from tests.support.dump import connect
 from tests.support.pieces import read_in_pieces
 from tests.support.writing import (
@@ -71,8 +71,7 @@ def told(verdict: Verdict) -> list[tuple[str, str | None, int | None, str]]:
 # -- nothing is wrong ------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("group", GROUPS)
+@of_groups
 def test_nothing_is_found_in_the_cases(group: str, fresh: Fresh, place: Path) -> None:
     homes, database = homes_of(group, place), fresh()
     sync(database, homes)
@@ -83,7 +82,7 @@ def test_nothing_is_found_in_the_cases(group: str, fresh: Fresh, place: Path) ->
         nothing(verify(database))
 
 
-@pytest.mark.parametrize("group", GROUPS)
+@of_groups
 def test_nothing_is_found_however_it_was_read(group: str, fresh: Fresh, place: Path) -> None:
     homes, database = homes_of(group, place), fresh()
     with read_in_pieces(150, batch=150):

@@ -693,9 +693,7 @@ def watching(database: Path, *paths: Path, **more: Any) -> Iterator[Watching]:
         running.process.communicate()
 
 
-@pytest.mark.slow
 @posix
-@pytest.mark.quick
 def test_what_is_appended_can_be_found(home: Path, fresh: Fresh) -> None:
     with watching(fresh(), home) as running:
         for number in range(10):
@@ -708,6 +706,7 @@ def test_what_is_appended_can_be_found(home: Path, fresh: Fresh) -> None:
     check(running.database, home)
 
 
+@pytest.mark.slow
 @posix
 def test_directories_made_at_once_with_what_is_in_them_are_read(home: Path, fresh: Fresh) -> None:
     """How subagents appear: the file is written before anybody can listen to its directory."""
@@ -718,6 +717,7 @@ def test_directories_made_at_once_with_what_is_in_them_are_read(home: Path, fres
         running.wait_for(*(f"nested {number}" for number in range(60)))
 
 
+@pytest.mark.slow
 @posix
 def test_a_directory_that_is_moved_in_is_read(home: Path, fresh: Fresh, place: Path) -> None:
     write(place / "outside", f"{OTHER}.jsonl", user("moved in", "u2"))
@@ -729,6 +729,7 @@ def test_a_directory_that_is_moved_in_is_read(home: Path, fresh: Fresh, place: P
         running.wait_for("and heard")
 
 
+@pytest.mark.slow
 @posix
 def test_a_root_that_is_deleted_and_made_again_is_read_again(home: Path, fresh: Fresh) -> None:
     with watching(fresh(), home) as running:
@@ -741,6 +742,7 @@ def test_a_root_that_is_deleted_and_made_again_is_read_again(home: Path, fresh: 
         assert "here" in texts(running.database)
 
 
+@pytest.mark.slow
 @posix
 def test_a_root_that_is_renamed_away_and_back_is_heard_again(
     home: Path, fresh: Fresh, place: Path
@@ -757,6 +759,7 @@ def test_a_root_that_is_renamed_away_and_back_is_heard_again(
     assert not gone(running.database)
 
 
+@pytest.mark.slow
 @linux
 def test_events_that_the_system_dropped_are_made_good_by_a_rescan(home: Path, fresh: Fresh) -> None:
     """While the program is stopped nobody empties its queue, which holds so many events: of the
@@ -776,6 +779,7 @@ def test_events_that_the_system_dropped_are_made_good_by_a_rescan(home: Path, fr
         running.wait_for("told again")
 
 
+@pytest.mark.slow
 @linux
 def test_a_name_that_is_not_utf8_silences_nothing_for_long(home: Path, fresh: Fresh) -> None:
     with watching(fresh(), home) as running:
@@ -793,6 +797,7 @@ def test_a_name_that_is_not_utf8_silences_nothing_for_long(home: Path, fresh: Fr
     assert len([news for news in told if news["event"] == "notice"]) <= 3
 
 
+@pytest.mark.slow
 @linux
 def test_a_directory_that_may_not_be_read_stops_no_other(
     home: Path, fresh: Fresh, place: Path
@@ -845,6 +850,7 @@ def limited(name: str, number: int, database: Path, home: Path, rescan: float) -
     running.told = [news["text"] for news in told if news["event"] == "notice"]
 
 
+@pytest.mark.slow
 @linux
 def test_of_too_many_directories_the_one_that_changed_last_is_heard(
     home: Path, fresh: Fresh
@@ -864,6 +870,7 @@ def test_of_too_many_directories_the_one_that_changed_last_is_heard(
     assert "there are more than fs.inotify.max_user_watches allows" in running.told[0]
 
 
+@pytest.mark.slow
 @linux
 def test_too_many_directories_are_looked_at_in_time(home: Path, fresh: Fresh) -> None:
     with limited("max_inotify_watches", 0, fresh(), home, 0.5) as running:
@@ -876,6 +883,7 @@ def test_too_many_directories_are_looked_at_in_time(home: Path, fresh: Fresh) ->
     assert "too many directories for fs.inotify.max_user_watches" in told
 
 
+@pytest.mark.slow
 @linux
 def test_too_many_programs_that_watch_are_told_as_such(home: Path, fresh: Fresh) -> None:
     with limited("max_inotify_instances", 0, fresh(), home, 0.5) as running:
@@ -886,6 +894,7 @@ def test_too_many_programs_that_watch_are_told_as_such(home: Path, fresh: Fresh)
     assert "too many programs that watch for fs.inotify.max_user_instances" in told
 
 
+@pytest.mark.slow
 @linux
 def test_links_lead_out_of_no_root_and_do_not_matter(home: Path, fresh: Fresh, place: Path) -> None:
     for number in range(50):
@@ -902,6 +911,7 @@ def test_links_lead_out_of_no_root_and_do_not_matter(home: Path, fresh: Fresh, p
         assert "outside" not in texts(running.database)
 
 
+@pytest.mark.slow
 @posix
 def test_what_is_written_through_another_name_is_found_by_a_rescan(
     home: Path, fresh: Fresh, place: Path
@@ -912,6 +922,7 @@ def test_what_is_written_through_another_name_is_found_by_a_rescan(
         running.wait_for("no notice")
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("name", [".git", "node_modules", ".venv", "backup~"])
 def test_no_name_is_overlooked_because_others_overlook_it(
@@ -929,6 +940,7 @@ def test_no_name_is_overlooked_because_others_overlook_it(
 # -- the end -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
 def test_a_signal_ends_it_with_the_batch_finished(
@@ -964,6 +976,7 @@ def test_an_idle_watch_ends_at_once(home: Path, fresh: Fresh) -> None:
             assert running.end(number)[0] == code
 
 
+@pytest.mark.slow
 @posix
 def test_nobody_else_writes_meanwhile(home: Path, fresh: Fresh) -> None:
     with watching(fresh(), home) as running:
@@ -977,8 +990,9 @@ def test_nobody_else_writes_meanwhile(home: Path, fresh: Fresh) -> None:
             assert f"(process {running.pid})" in done.stderr
 
 
+@pytest.mark.slow
 @posix
-@pytest.mark.parametrize("seed", range(times(2)))
+@pytest.mark.parametrize("seed", range(times(2, 1)))
 def test_a_watch_that_is_killed_again_and_again_ends_with_the_same_rows(
     seed: int, place: Path, fresh: Fresh
 ) -> None:
@@ -1019,6 +1033,7 @@ def test_a_watch_that_is_killed_again_and_again_ends_with_the_same_rows(
     assert THIRD not in str(expected)
 
 
+@pytest.mark.slow
 @posix
 def test_it_ends_at_once_even_if_a_reader_holds_an_old_state(home: Path, fresh: Fresh) -> None:
     with watching(fresh(), home) as running:

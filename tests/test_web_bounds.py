@@ -22,6 +22,7 @@ from assoc_ingest.web import conversations, dashboard, entries, front, html, pag
 from assoc_ingest.web.pages import Budget
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("default"),  # Datasette's own
     pytest.mark.skipif(sys.platform == "win32", reason="needs fork and its limits"),
 ]

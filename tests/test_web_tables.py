@@ -118,7 +118,6 @@ def test_a_table_shows_what_it_can_be_narrowed_by(table: str, site: Any) -> None
         )
 
 
-@pytest.mark.slow
 def test_a_view_is_shown_though_a_question_is_called_like_it(site: Any) -> None:
     both = set(sql.named_queries()) & set(tables())
     assert {"usage_by_day", "coverage"} <= both

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 SESSION = "0b7c2f4e-1111-4222-8333-444455556666"
 LINE = {

@@ -143,6 +143,7 @@ class _OutOfOrder:
 JOBS, RESULT = reading._jobs, Workers._result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [2, 5])
 def test_ids_rows_archive_and_index_depend_on_no_number_of_workers_and_no_speed(
     jobs: int, place: Path, fresh: Fresh, started: list[_Worker]
@@ -167,6 +168,7 @@ def test_ids_rows_archive_and_index_depend_on_no_number_of_workers_and_no_speed(
 INVISIBLE = ("soft\u00adhyphen", "zero\u200bwidth", "\u65e5\u672c\u8a9e\u306e\u6587")
 
 
+@pytest.mark.slow
 def test_a_new_database_has_the_same_index(place: Path, started: list[_Worker]) -> None:
     """Its messages are indexed by a process of its own."""
     home = Home(place / "home", 24).root
@@ -196,6 +198,7 @@ def test_a_new_database_has_the_same_index(place: Path, started: list[_Worker]) 
             assert tuple(found) == (1,), word
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batches", [0, 2])
 def test_without_its_process_the_index_is_made_from_the_rows(
     batches: int, home: Path, place: Path, expected: dict
@@ -224,6 +227,7 @@ def test_without_its_process_the_index_is_made_from_the_rows(
     assert_same(dump(database), expected)
 
 
+@pytest.mark.slow
 def test_a_new_database_of_which_nothing_could_be_read_is_there_and_empty(
     home: Path, place: Path
 ) -> None:
@@ -241,6 +245,7 @@ def test_a_new_database_of_which_nothing_could_be_read_is_there_and_empty(
     check(database, home)
 
 
+@pytest.mark.slow
 def test_where_the_tables_of_an_index_are_protected_the_writer_indexes(
     home: Path, place: Path, expected: dict, started: list[_Worker]
 ) -> None:
@@ -256,6 +261,7 @@ def test_where_the_tables_of_an_index_are_protected_the_writer_indexes(
     assert_same(dump(database), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_filled", [True, False])
 def test_what_was_read_before_an_interruption_is_indexed(
     is_filled: bool, home: Path, place: Path, expected: dict, started: list[_Worker]
@@ -302,6 +308,7 @@ def test_changes_of_known_files_are_read_by_workers_too(place: Path, fresh: Fres
     assert everything_in(together) == everything_in(alone)
 
 
+@pytest.mark.slow
 def test_a_rebuild_gives_the_same_database_too(
     place: Path, fresh: Fresh, started: list[_Worker]
 ) -> None:
@@ -325,6 +332,7 @@ def _without_files(rows: dict) -> dict:
     return {table: found for table, found in rows.items() if table != "files"}
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("what", [stuck.FATAL, stuck.FAILING, stuck.STUCK])
 def test_what_a_worker_fails_to_parse_again_is_not_lost(
@@ -342,6 +350,7 @@ def test_what_a_worker_fails_to_parse_again_is_not_lost(
     assert_same(dump(database), before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
@@ -370,6 +379,7 @@ def test_verify_finds_the_same_in_workers(
     assert found == usual
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["files", "sources", "messages", "archive", "sessions_key"])
 def test_workers_begin_with_a_damaged_database_and_what_they_find_does_not_count(
     name: str, fresh: Fresh, started: list[_Worker]
@@ -401,6 +411,7 @@ def test_workers_begin_with_a_damaged_database_and_what_they_find_does_not_count
     assert all(worker._process.returncode is not None for worker in started)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["verify", "rebuild"])
 def test_jobs_says_how_many_processes_read(
     command: str, fresh: Fresh, started: list[_Worker]
@@ -415,6 +426,7 @@ def test_jobs_says_how_many_processes_read(
         assert len(started) == count
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.parametrize("what", [stuck.FATAL, stuck.FAILING, stuck.STUCK])
 def test_what_a_worker_fails_to_check_is_checked_or_told(
@@ -432,6 +444,7 @@ def test_what_a_worker_fails_to_check_is_checked_or_told(
     assert told == ([(name, True)] if what == stuck.STUCK else [])
 
 
+@pytest.mark.slow
 def test_a_file_of_many_stretches_is_packed_stretch_by_stretch(place: Path) -> None:
     """So that a worker holds no more than one of them."""
     lines = [user(f"text {number} " + "x" * 2000, f"u{number}") for number in range(3000)]
@@ -457,6 +470,7 @@ def test_a_file_of_many_stretches_is_packed_stretch_by_stretch(place: Path) -> N
             assert step == other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sizes", "is_too_much"),
     [([90], False), ([90, 90, 90], False), ([101], True), ([40, 101, 40], True), ([1] * 501, True)],
@@ -486,6 +500,7 @@ def odd() -> Iterator[None]:
         yield
 
 
+@pytest.mark.slow
 @posix
 @pytest.mark.usefixtures("odd")
 @pytest.mark.parametrize("what", [stuck.FATAL, stuck.FAILING])
@@ -500,6 +515,7 @@ def test_what_a_worker_fails_at_is_read_by_the_writer(
     assert everything_in(database) == everything_in(alone)
 
 
+@pytest.mark.slow
 @posix
 def test_workers_that_always_die_are_given_up_and_nothing_is_lost(
     home: Path, fresh: Fresh, expected: dict, started: list[_Worker]
@@ -525,6 +541,7 @@ def test_without_workers_the_writer_reads(home: Path, fresh: Fresh, expected: di
     assert_same(dump(database), expected)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("odd")
 def test_a_parser_that_never_ends_costs_its_file_and_no_other(
     home: Path, fresh: Fresh, started: list[_Worker]
@@ -585,6 +602,7 @@ def test_what_the_writer_takes_to_read_a_piece_does_not_count(worker: _Worker) -
     assert taken > 4
 
 
+@pytest.mark.slow
 def test_workers_that_were_started_ahead_are_used_or_ended(started: list[_Worker]) -> None:
     job = stuck.Pieces(seconds=60, count=1, size=10)
     with pool.started_ahead(2):
@@ -624,6 +642,7 @@ def test_the_threads_of_the_writer_share_one_heap(tmp_path: Path) -> None:
     assert heaps.read_text().count("<heap ") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_new", [True, False])
 def test_a_large_sync_has_settings_of_its_own_where_others_may_read(
     is_new: bool, home: Path, fresh: Fresh, place: Path
@@ -641,6 +660,7 @@ def test_a_large_sync_has_settings_of_its_own_where_others_may_read(
 # -- the end -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError, sqlite3.OperationalError])
 def test_no_worker_outlives_a_sync_that_fails(
     error: type[BaseException], home: Path, fresh: Fresh, started: list[_Worker], expected: dict
@@ -666,6 +686,7 @@ def test_no_worker_outlives_a_sync_that_fails(
     assert all(worker._process.returncode is not None for worker in started)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="of Linux only")
 def test_no_worker_outlives_a_writer_that_is_killed(
     home: Path, place: Path, expected: dict

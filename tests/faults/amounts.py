@@ -1,19 +1,19 @@
-"""How much is tried: `ASSOC_FAULTS=10` makes it ten times as much, `FUZZ_SECONDS` a long fuzz."""
+"""How much is tried: `make faults` tries fifty times as much, `FUZZ_SECONDS` makes a long fuzz."""
 
 from __future__ import annotations
 
 import os
 
-SCALE = int(os.environ.get("ASSOC_FAULTS", "1"))
+SCALE = float(os.environ.get("ASSOC_FAULTS", "0.2"))
 """By how much every number of kills, faults and images is multiplied."""
 
-FUZZ_SECONDS = float(os.environ.get("FUZZ_SECONDS", "10"))
+FUZZ_SECONDS = float(os.environ.get("FUZZ_SECONDS", "2"))
 """Seconds that each parser is fuzzed."""
 
 
-def times(number: int) -> int:
-    """Return the number of times to try something that CI tries `number` times."""
-    return number * SCALE
+def times(number: int, least: int = 2) -> int:
+    """Return how often to try something that is tried `number` times with `ASSOC_FAULTS=1`."""
+    return max(least, round(number * SCALE))
 
 
 def spread(last: int, number: int) -> list[int]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
+from tests.faults.amounts import SCALE
 from tests.support.dump import assert_same, check, dump
 from tests.support.pieces import Killed, killed_at, read_in_pieces
 from tests.support.writing import PROJECT, agent, assistant, call, jsonl, result, user, write_bytes
@@ -107,7 +109,7 @@ def assert_ends_as_from_scratch(database: Path, home: Path, fresh: Fresh) -> Non
 
 
 def assert_survives_a_kill_at_any_step(fresh: Fresh, place: Path) -> None:
-    """Kill a sync that appends, rewrites and begins anew, at every fifth of its statements.
+    """Kill a sync that appends, rewrites and begins anew: around its commits, and all along.
 
     Right after each kill the database is as a commit left it, and the next sync completes it.
     """
@@ -119,25 +121,29 @@ def assert_survives_a_kill_at_any_step(fresh: Fresh, place: Path) -> None:
     oracle = fresh()
     sync(oracle, [home])
     expected = dump(oracle)
-    kills = 0
-    while True:
-        database = grown.with_name("killed.db")
+    database = grown.with_name("killed.db")
+    database.write_bytes(grown.read_bytes())
+    with killed_at(sys.maxsize) as statements, read_in_pieces(chunk=1500, batch=2000):
+        sync(database, [home])
+    commits = [number for number, statement in enumerate(statements) if statement == "commit"]
+    around = {commit + near for commit in commits for near in range(-3, 4)}
+    all_along = range(1, len(statements) + 20, 26 if SCALE < 1 else 5)
+    kills = survivals = 0
+    for step in [*sorted(around), *all_along]:
         database.write_bytes(grown.read_bytes())
         try:
-            with killed_at(1 + kills * 5), read_in_pieces(chunk=1500, batch=2000):
+            with killed_at(step), read_in_pieces(chunk=1500, batch=2000):
                 sync(database, [home])
-            survived = True
+            survivals += 1
         except Killed:
-            survived = False
             kills += 1
         check(database)
         sync(database, [home])
         check(database, home)
         assert_same(dump(database), expected)
         database.unlink()
-        if survived:
-            break
-    assert kills > 40
+    assert survivals > 0
+    assert kills > 15
 
 
 def state(database: Path) -> str:

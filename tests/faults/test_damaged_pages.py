@@ -233,7 +233,8 @@ def sampled(case: Case, number: int) -> list[int]:
     return sorted({*spread(last, number), *pages_of(case.database, *names)[:9]})
 
 
-@pytest.mark.parametrize(("how", "number"), [("zeroed", 14), ("garbled", 7)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("how", "number"), [("zeroed", 8), ("garbled", 4)])
 def test_a_page_costs_no_archived_byte_that_lay_on_another(
     case: Case, place: Path, how: str, number: int
 ) -> None:
@@ -305,6 +306,7 @@ def gaps_are_passed_over(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bug", "table", "number"),
     [
@@ -337,6 +339,7 @@ def test_a_planted_bug_is_caught(
 # -- pages that lie together -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [[], ["messages"]])
 def test_files_of_which_nothing_tells_the_path_are_kept_and_found_again(
     case: Case, place: Path, capsys: pytest.CaptureFixture[str], more: list[str]
@@ -373,6 +376,7 @@ def test_files_of_which_nothing_tells_the_path_are_kept_and_found_again(
     assert capsys.readouterr().out.count("written  ") == 60
 
 
+@pytest.mark.slow
 def test_what_belongs_to_a_conversation_can_be_forgotten_though_its_path_is_lost(
     case: Case, place: Path
 ) -> None:
@@ -401,6 +405,7 @@ def _mentions(database: Path, number: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_file_that_grew_while_its_path_was_lost_is_found_again(
     case: Case, place: Path, tmp_path: Path
 ) -> None:
@@ -420,6 +425,7 @@ def test_a_file_that_grew_while_its_path_was_lost_is_found_again(
     assert verify(database).findings == []
 
 
+@pytest.mark.slow
 def test_another_file_of_its_name_does_not_take_the_place_of_one_whose_row_was_lost(
     case: Case, place: Path, tmp_path: Path
 ) -> None:
@@ -450,6 +456,7 @@ def paths(rows: list[dict[str, object]]) -> set[object]:
     return {row["path"] for row in rows}
 
 
+@pytest.mark.slow
 def test_a_file_that_lost_its_row_and_bytes_is_read_again_in_its_place(
     case: Case, place: Path, tmp_path: Path
 ) -> None:
@@ -474,6 +481,7 @@ def test_no_source_claims_a_path_that_stands_in_for_another() -> None:
         assert source.claim(tuple(stored_names.placeholder(7).split("/"))) is None, name
 
 
+@pytest.mark.slow
 def test_rows_and_frames_that_are_both_lost_leave_what_is_left_of_either(
     case: Case, place: Path
 ) -> None:
@@ -554,6 +562,7 @@ def test_a_gap_in_the_archive_is_said_wherever_it_matters(
     assert len(whole) > end, "what lies behind the gap is there"
 
 
+@pytest.mark.slow
 def test_what_is_on_the_disk_is_not_lost(case: Case, place: Path, tmp_path: Path) -> None:
     home = Path(shutil.copytree(case.home, tmp_path / "home"))
     database = place / "index.db"
@@ -602,6 +611,7 @@ def forget(database: Path, *keys: str) -> None:
         assert main(["forget", "-d", str(database), name]) == 0
 
 
+@pytest.mark.slow
 def test_what_is_forgotten_stays_so_when_its_list_is_damaged(
     case: Case, place: Path, tmp_path: Path
 ) -> None:
@@ -620,6 +630,7 @@ def test_what_is_forgotten_stays_so_when_its_list_is_damaged(
     assert_same(shown(database), rows)
 
 
+@pytest.mark.slow
 def test_a_list_of_the_forgotten_that_is_lost_is_said(
     case: Case, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -636,6 +647,7 @@ def test_a_list_of_the_forgotten_that_is_lost_is_said(
     assert "1 file" in warning.problem
 
 
+@pytest.mark.slow
 def test_tasks_that_are_gone_come_back_from_their_documents(
     case: Case, place: Path, tmp_path: Path
 ) -> None:
@@ -695,7 +707,6 @@ def damaged(case: Case, place: Path) -> tuple[Path, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.quick
 def test_a_damaged_database_is_kept_as_it_was(
     case: Case, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -723,6 +734,7 @@ def test_a_damaged_database_is_kept_as_it_was(
     assert {name.partition("-")[0] for name in left} == {"db", "damaged", "lock"}
 
 
+@pytest.mark.slow
 def test_without_room_to_keep_it_nothing_is_changed(
     case: Case,
     place: Path,
@@ -753,6 +765,7 @@ def test_without_room_to_keep_it_nothing_is_changed(
 # -- pages as they lie -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_row_and_every_entry_is_found_in_the_pages(case: Case) -> None:
     found: dict[tuple[int, int], list[list[object]]] = {}
     with recover.opened_pages(case.database) as raw:
@@ -778,6 +791,7 @@ def test_every_row_and_every_entry_is_found_in_the_pages(case: Case) -> None:
             assert set(ids) <= set(expected) if is_partial else sorted(ids) == sorted(expected)
 
 
+@pytest.mark.slow
 def test_no_page_makes_the_reading_of_pages_fail(case: Case, place: Path) -> None:
     """Bytes anywhere in a page that still looks like one: numbers lead anywhere."""
     chance, lost_values, rows = random.Random(3), 0, 0
@@ -803,6 +817,7 @@ def test_no_page_makes_the_reading_of_pages_fail(case: Case, place: Path) -> Non
     assert lost_values > 10
 
 
+@pytest.mark.slow
 def test_bytes_that_changed_within_pages_end_in_a_sound_database(case: Case, place: Path) -> None:
     """Nothing says that such a page is damaged, but what stands on it."""
     chance, whole, mended = random.Random(9), case.database.read_bytes(), 0

@@ -128,7 +128,10 @@ def state_of(shown: Dump, path: str) -> tuple[int, int]:
     return sum(row["offset"] for row in files), len(of_file(shown, path).get("messages", []))
 
 
-@pytest.mark.parametrize("for_ever", [False, True], ids=["once", "for-ever"])
+@pytest.mark.parametrize(
+    "for_ever",
+    [pytest.param(False, id="once"), pytest.param(True, id="for-ever", marks=pytest.mark.slow)],
+)
 def test_any_read_may_fail(for_ever: bool, fresh: Fresh, place: Path) -> None:
     assert_any_read_may_fail(fresh, place, for_ever=for_ever)
 
@@ -144,7 +147,7 @@ def assert_any_read_may_fail(fresh: Fresh, place: Path, *, for_ever: bool = Fals
     before, after = dump(start), dump(oracle)
     assert_same(dump(database), after)
     undone = parted = 0
-    for call in spread(calls[-1], times(24)):
+    for call in spread(calls[-1], times(24, 9)):
         shutil.copy(start, database)
         with in_pieces(), failing_reads(call, for_ever=for_ever) as failed:
             report = sync(database, [home])

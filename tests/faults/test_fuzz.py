@@ -1,6 +1,6 @@
 """Whatever the bytes of a file are, nothing raises, and every byte is accounted for.
 
-Each test runs for `FUZZ_SECONDS`, which are 10 unless the environment says otherwise. A failure
+Each test runs for `FUZZ_SECONDS`, which are 2 unless the environment says otherwise. A failure
 prints the smallest input that shows it and its seed; `FUZZ_SEED` begins with that one.
 """
 
@@ -71,6 +71,7 @@ def fuzz(strategy: st.SearchStrategy[Any], holds: Callable[[Any], None], at_once
 # -- the reader of lines -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_reader_of_lines_never_loses_its_place() -> None:
     """A file that grows by leaps, read in chunks of any size, gives what one read gives."""
     seen: Counter[str] = Counter()
@@ -124,6 +125,7 @@ def pieces_in(lines: list[Line]) -> list[object]:
 # -- parsers -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUZZED)
 def test_no_line_makes_a_parser_fail_or_is_lost(name: str) -> None:
     """Every object is counted, every other piece quarantined, and SQLite can take all of it."""
@@ -166,6 +168,7 @@ def test_no_line_makes_a_parser_fail_or_is_lost(name: str) -> None:
     assert seen["documents"] > 20 or all(fixture.is_log for fixture in fixtures(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_FILES)
 def test_no_file_makes_a_sync_fail_or_is_half_read(name: str, template: Path, place: Path) -> None:
     """A file of damaged lines has the same rows, read at once and in pieces as it grows."""

@@ -69,6 +69,7 @@ def follows_a_writer(fresh: Fresh, place: Path) -> None:
     assert_ends_as_from_scratch(database, place / "home", fresh)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check_", [follows_changes, follows_a_writer])
 def test_without_a_bug_every_check_passes(
     check_: Callable[[Fresh, Path], None], fresh: Fresh, place: Path

@@ -12,7 +12,8 @@ from tests.faults.storm import Storm
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
 
 
-@pytest.mark.parametrize("seed", range(times(1)))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(times(1, 1)))
 def test_a_storm_leaves_what_a_sync_from_scratch_gives(seed: int, place: Path) -> None:
     storm = Storm(place, seed)
     assert storm.rage(lambda step: step < 6 or storm.kills < 2) == [], f"seed {seed}"

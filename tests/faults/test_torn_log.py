@@ -24,7 +24,7 @@ from assoc_ingest.store.runs import Report
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
 
 IMAGES = times(100)
-"""For each kind of damage: 300 in all."""
+"""For each kind of damage."""
 
 
 class Image(NamedTuple):
@@ -60,6 +60,7 @@ def images(home: Home, database: Path) -> Iterator[Image]:
                 home.change()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [cut, zero, garble])
 def test_a_log_may_be_damaged_anywhere(
     damage: Callable[[bytes, int, random.Random], bytes], fresh: Fresh, place: Path
@@ -85,11 +86,9 @@ def test_a_log_may_be_damaged_anywhere(
         assert_same(dump(database), expected)
         for path in place.glob("torn.db*"):
             path.unlink()
-    assert len(states) > 10, "the damage cost no commit"
+    assert len(states) > min(10, IMAGES // 3), "the damage cost no commit"
 
 
-@pytest.mark.slow
-@pytest.mark.quick
 def test_a_database_without_its_log_is_an_older_one(fresh: Fresh, place: Path) -> None:
     """Somebody copied the file alone: what the log held is read again."""
     home = Home(place / "home", 13)

@@ -45,6 +45,7 @@ def test_no_depth_of_nesting_ends_a_sync(depth: int, fresh: Fresh, place: Path) 
     assert "behind it" in [row["text"] for row in dump(database)["messages"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUZZED)
 def test_no_depth_of_nesting_in_any_field_makes_a_parser_fail(name: str) -> None:
     deep = b"[" * 900 + b'"x"' + b"]" * 900
@@ -73,6 +74,7 @@ def test_what_others_take_for_the_end_of_a_line_is_none(fresh: Fresh, place: Pat
     assert sorted(texts) == sorted([text, "a\u2028b\u0085c\u2029d"])
 
 
+@pytest.mark.slow
 def test_a_database_that_is_vacuumed_is_searched_and_synced_as_before(
     fresh: Fresh, place: Path
 ) -> None:

@@ -179,7 +179,7 @@ def test_a_record_that_takes_over_changes_is_as_one_that_compares_all(
 ) -> None:
     kind.template = template
     run_state_machine_as_test(
-        kind, settings=settings(max_examples=times(12), stateful_step_count=15)
+        kind, settings=settings(max_examples=times(12, 4), stateful_step_count=15)
     )
 
 
@@ -257,6 +257,7 @@ def test_a_database_may_lie_in_a_directory_whose_name_is_not_text(
         assert connection.execute("select count(*) from changed_rows").fetchone()[0] > 0
 
 
+@pytest.mark.slow
 def test_every_command_that_writes_notes_what_it_changes(demo: tuple[Path, list[Path]]) -> None:
     database, homes = demo
     record = Record()

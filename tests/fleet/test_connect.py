@@ -117,6 +117,7 @@ def test_a_server_that_is_not_there_is_told_in_one_sentence() -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_wrong_database_login_or_schema_is_told(postgres: Postgres, empty_database: str) -> None:
     with pytest.raises(FleetError, match="no such database"):
         connect(postgres.dsn("nowhere"))

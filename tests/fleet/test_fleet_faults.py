@@ -28,7 +28,10 @@ from assoc_ingest.fleet.push import Limits, Report, push
 from assoc_ingest.fleet.server import Server
 
 pytest.importorskip("psycopg")
-pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only"),
+]
 
 SMALL = Limits(size=2000, rows=20)
 
@@ -148,7 +151,7 @@ def test_a_machine_may_be_killed_at_any_moment(machine: Callable[[int], Machine]
     one, other = machine(1), machine(2)
     usual, kills = usual_time(one), 0
     usual_time(other)
-    while kills < times(12):
+    while kills < times(12, 4):
         for each in (one, other):
             for _ in range(3):
                 each.change()

@@ -178,6 +178,7 @@ def test_a_pulled_file_is_restored_byte_for_byte(fleet: Fleet, tmp_path: Path) -
     assert restored.read_bytes() == original.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_sync_leaves_pulled_files_alone_and_nothing_of_them_is_pushed(
     fleet: Fleet, tmp_path: Path
 ) -> None:

@@ -145,6 +145,7 @@ class Files:
             forget(self.database, target, with_copies=True, dry_run=False, announce=lambda _: None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_pushing_after_every_change_comes_to_the_same_as_pushing_once(
     seed: int, tmp_path: Path, database: Any

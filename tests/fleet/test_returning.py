@@ -153,6 +153,7 @@ def test_what_was_deleted_long_ago_is_not_deleted_again(
     assert "forgotten" not in machine.out + machine.err
 
 
+@pytest.mark.slow
 def test_a_copy_of_a_file_that_was_moved_does_not_take_its_key(
     machine: Shell, empty_database: str, homes: Path, tmp_path: Path
 ) -> None:
@@ -187,6 +188,7 @@ def test_a_copy_of_a_file_that_was_moved_does_not_take_its_key(
     assert len([path for path, _, _ in after if rollout.name in path]) == 2
 
 
+@pytest.mark.slow
 def test_a_first_stretch_of_a_few_lines_is_not_enough(
     machine: Shell, empty_database: str, homes: Path
 ) -> None:

@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
             path = f"{programs}{os.pathsep}{os.environ['PATH']}"
             others = {name: value for name, value in os.environ.items() if name != "ASSOC_TEST_PG"}
             done = subprocess.run(
-                [sys.executable, "-m", "pytest", "-n", "auto", "-q", *options.tests],
+                [sys.executable, "-m", "pytest", "-n", "auto", "-q", "--all", *options.tests],
                 env={**others, "PATH": path, "ASSOC_NEEDS_PG": "1"},
             )
             failed += [version] if done.returncode else []

@@ -19,6 +19,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.dump import Dump, Row
 
 DEMO = Path(__file__).parents[1] / "demo"
@@ -45,6 +46,14 @@ GROUPS = {
 """Cases of one source whose homes are the roots of one sync, for what must hold of any home: a
 sync of one small home costs as much as one of ten. What a case itself shows is compared case by
 case (`test_golden`)."""
+
+_FEW = ("claude-52", "cortex-0", "opencode-0")
+
+of_groups = pytest.mark.parametrize(
+    "group",
+    [pytest.param(group, marks=() if group in _FEW else pytest.mark.slow) for group in GROUPS],
+)
+"""Tests all groups, of which a run without slow tests has a few: logs, documents, a database."""
 
 _HIDDEN = {"head_hash", "tail_hash", "prefix_crc", "archived", "source_id"}
 _NOT_SHOWN = {"sources", "usage", "statements"}  # seen in what becomes of them

@@ -40,26 +40,28 @@ class Killed(BaseException):
 
 
 @contextmanager
-def killed_at(step: int) -> Iterator[list[sqlite3.Connection]]:
+def killed_at(step: int) -> Iterator[list[str]]:
     """Let the writer's connection die after `step` statements, and stay dead.
 
-    Yield the connection of each statement so far.
+    Yield the statements so far.
     """
     connect_immortal = sqlite3.connect
-    opened: list[sqlite3.Connection] = []
+    opened: set[sqlite3.Connection] = set()
+    statements: list[str] = []
 
     class Mortal(sqlite3.Connection):
-        def _step(self) -> None:
-            opened.append(self)
-            if len(opened) > step:
+        def _step(self, statement: str) -> None:
+            opened.add(self)
+            statements.append(statement)
+            if len(statements) > step:
                 raise Killed
 
         def execute(self, *arguments: Any) -> sqlite3.Cursor:
-            self._step()
+            self._step(arguments[0])
             return super().execute(*arguments)
 
         def executemany(self, *arguments: Any) -> sqlite3.Cursor:
-            self._step()
+            self._step(arguments[0])
             return super().executemany(*arguments)
 
     def connect_mortal(*arguments: Any, **more: Any) -> sqlite3.Connection:
@@ -69,9 +71,9 @@ def killed_at(step: int) -> Iterator[list[sqlite3.Connection]]:
 
     try:
         with patch.object(database.sqlite3, "connect", connect_mortal):
-            yield opened
+            yield statements
     finally:
-        for connection in set(opened):
+        for connection in opened:
             connection.close()
 
 
