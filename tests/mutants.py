@@ -38,7 +38,7 @@ PARTS = {"default": "not slow", "slow": "slow"}
 
 _SECONDS = 600  # for the tests of one area: a bug may make a program wait forever
 _FAILED, _NOTHING_RAN = 1, 5  # exit codes of pytest
-_first_failure = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.M)
+_failure = re.compile(r"^(?:FAILED|ERROR) ([^\s\[]+)", re.M)  # parameters may have spaces
 
 
 class Mutant(NamedTuple):
@@ -136,7 +136,7 @@ def tried(mutant: Mutant, root: Path) -> Verdict:
         for part, marked in PARTS.items():
             code, out = run_tests(root, mutant.tests, "-x", "-m", marked)
             if code == _FAILED:
-                failure = _first_failure.search(out)
+                failure = _failure.search(out)
                 return Verdict(mutant, package, part, failure[1] if failure else out[-300:])
             if code not in (0, _NOTHING_RAN):
                 return Verdict(mutant, package, error=f"pytest: {code}\n{out[-2000:]}")
@@ -170,15 +170,18 @@ def all_tried(mutants: Iterable[Mutant], jobs: int, root: Path = ROOT) -> list[V
         with ThreadPoolExecutor(jobs) as threads:
             verdicts = list(threads.map(attempt, mutants))
         noticing = sorted({verdict.test for verdict in verdicts if verdict.test})
-        if noticing:  # a test that fails without a bug, too, has noticed nothing
-            code, out = run_tests(copies.get(), noticing, "-m", "slow or not slow")
-            broken = set(_first_failure.findall(out))
-            verdicts = [
-                verdict if verdict.test not in broken and code in (0, _FAILED)
-                else verdict._replace(part="", error=f"fails without a bug, too: {verdict.test}")
-                for verdict in verdicts
-            ]  # fmt: skip
-    return verdicts
+        code, out = (
+            run_tests(copies.get(), noticing, "-m", "slow or not slow") if noticing else (0, "")
+        )
+    if code not in (0, _FAILED):
+        sys.exit(f"The tests without a bug ended with {code}:\n{out[-2000:]}")
+    broken = set(_failure.findall(out))  # what fails without a bug, too, has noticed nothing
+    return [
+        verdict._replace(part="", error=f"fails without a bug, too: {verdict.test}")
+        if verdict.test in broken
+        else verdict
+        for verdict in verdicts
+    ]
 
 
 def report(verdicts: Sequence[Verdict]) -> str:

@@ -334,6 +334,25 @@ def test_a_date_that_an_older_version_stored_wrongly_is_kept_and_named(
 
 
 @pytest.mark.slow
+def test_a_date_before_the_last_reading_of_a_file_is_wrong(home: Path, shell: Shell) -> None:
+    synced_daily(shell.database, home, *range(-100, -55, 9))
+    write(home, TRANSCRIPT, user("Rake the beds"), user("Again", "u3"))
+    written(home, day(-200))
+    synced_daily(shell.database, home, *range(-55, -1, 9))
+    lose(home)
+    synced_daily(shell.database, home, -1)
+    connection = connect(shell.database)
+    connection.execute(
+        "update files set gone_at = ? where gone_at is not null", (utc(day(-80).isoformat()),)
+    )
+    connection.close()
+    with clock(TODAY):
+        told = shell.json("prune", "--gone", "--before", "60d", "--json")
+    assert isinstance(told, dict)
+    assert (told["files"], [kept["path"] for kept in told["kept"]]) == (1, [TRANSCRIPT])
+
+
+@pytest.mark.slow
 def test_two_syncs_of_a_clock_that_was_always_behind_make_nothing_old(
     home: Path, fresh: Callable[[], Path]
 ) -> None:

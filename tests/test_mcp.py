@@ -162,6 +162,11 @@ def test_what_is_no_request_gets_the_error_of_the_protocol_and_the_next_one_its_
     assert right == {"jsonrpc": "2.0", "id": 99, "result": {}}
 
 
+def test_a_request_may_be_as_long_as_it_is_said(answers: Callable[..., list[Any]]) -> None:
+    longest = json.dumps(request("ping", 1)).encode().ljust(LONGEST)
+    assert [answer.get("result") for answer in answers(longest, longest + b" ")] == [{}, None]
+
+
 def test_what_needs_no_answer_gets_none(answers: Callable[..., list[Any]]) -> None:
     quiet = (
         {"jsonrpc": "2.0", "method": "notifications/initialized"},

@@ -82,7 +82,9 @@ def database(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(home, "history.jsonl",
           {"display": f"{SECRET} typed frost", "project": THERE, "timestamp": 1768900000000},
           {"display": "piano typed frost", "project": HERE,
-          "timestamp": 1768900000001})  # fmt: skip
+          "timestamp": 1768900000001},
+          {"display": f"{SECRET} typed there of here", "project": HERE, "sessionId": KEYS[1],
+          "timestamp": 1768900000002})  # fmt: skip
     write_bytes(home, "plans/secret.md", f"# {SECRET} plan\n".encode())
     write(home, f"teams/{SECRET}/config.json", {"name": SECRET, "leadSessionId": KEYS[1],
                                                 "members": [{"name": SECRET}]})  # fmt: skip

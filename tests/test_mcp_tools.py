@@ -278,6 +278,28 @@ def test_cursors_lead_through_all_that_a_search_found_once(demo: Call) -> None:
     assert len(set(seen)) == len(seen) == whole["total"] > 5
 
 
+def test_a_search_that_is_answered_whole_has_no_cursor(demo: Call) -> None:
+    count = demo("search", query="frost")["total"]
+    assert demo("search", query="frost", limit=count)["next"] is None
+    assert demo("search", query="frost", limit=count - 1)["next"] is not None
+
+
+def test_cursors_lose_no_block_of_a_line(template: Path, tmp_path: Path) -> None:
+    blocks = [f"block {number} {'frost ' * 120}" for number in range(9)]
+    content = [{"type": "text", "text": block} for block in blocks]
+    write(tmp_path / "home", TRANSCRIPT, user("one"), assistant(content), user("two", "u2"))
+    index = made(tmp_path, template, [tmp_path / "home"])
+    ask, pages, more = calls(index), [], {}
+    while more is not None:
+        page = ask("open", ref=SESSION, max_chars=4 * LEAST_CHARS, **more)
+        texts = [str(item.get("text")) for item in page["items"]]
+        pages.append([text.split()[1] for text in texts if text.startswith("block")])
+        more = {"cursor": page["next"]} if page["next"] else None
+    assert [number for page in pages for number in page] == [*"012345678"]
+    assert len(pages) > 2  # some began in the midst of the line
+    index.close()
+
+
 def test_a_cursor_of_another_question_is_refused(demo: Call) -> None:
     cursor = demo("search", query="frost", limit=1)["next"]
     for name, arguments in (

@@ -269,3 +269,22 @@ def test_a_reference_finds_the_same_session_in_another_root(
 def test_a_missing_database_is_not_made(shell: Shell) -> None:
     assert shell("prune", "--gone") == 4
     assert not shell.database.exists()
+
+
+def test_who_says_no_changes_nothing(
+    home: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is asked: whether to prune, to forget or to rewrite."""
+    write(home, TRANSCRIPT, user("Rake the beds"))
+    write(home, f"{PROJECT}/{OTHER}.jsonl", user("Sow beans", "u2", sessionId=OTHER))
+    sync(shell.database, [home])
+    (home / TRANSCRIPT).unlink()
+    sync(shell.database, [home])
+    before, stat = dump(shell.database), shell.database.stat()
+    monkeypatch.setattr("assoc_ingest.terminal.is_terminal", lambda _: True)
+    monkeypatch.setattr("click.confirm", lambda *_, **__: False)
+    for arguments in (["prune", "--gone"], ["forget", OTHER], ["compact"]):
+        assert shell(*arguments) == 1, arguments
+        assert "Nothing was changed." in shell.err
+        assert dump(shell.database) == before, arguments
+    assert shell.database.stat().st_mtime_ns == stat.st_mtime_ns  # it was not rewritten either

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -376,6 +377,18 @@ def test_most_edited_files_and_errors_name_the_place(connection: sqlite3.Connect
     assert (edited["file"], edited["edits"], edited["project"]) == ("/srv/a", 1, "shop")
     (error,) = _run(connection, "reports/errors")
     assert (error["name"], error["target"], error["said"]) == ("Bash", "test", "failed")
+
+
+def test_a_failed_call_that_a_fork_repeats_is_listed_once(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        calls = [
+            rows.call(rows.session(key)[1], "Bash", {"command": "test"}, "no", status="error")[1]
+            for key in ("0b7c", "1c8d")
+        ]
+        rows.connection.execute("update messages set copy_of = ? where id = ?", calls)
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        (error,) = _run(connection, "reports/errors")
+    assert error["session_key"] == "0b7c"
 
 
 def test_sessions_are_listed_with_their_project(connection: sqlite3.Connection) -> None:

@@ -410,6 +410,7 @@ def test_a_branch_is_that_of_each_message(tmp_path: Path) -> None:
         }.items():
             hits = exact(connection, "walrus", branch=branch)
             assert {plain(hit.snippet)[0] for hit in hits} == texts
+            assert {hit.branch for hit in hits} == {branch for _ in texts}
 
 
 def test_what_was_said_stands_first_of_each_conversation_then_the_rest(find: Find) -> None:

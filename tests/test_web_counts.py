@@ -18,7 +18,7 @@ from tests.test_demo import HOMES
 
 from assoc_ingest.ask import filters
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web import charts
+from assoc_ingest.web import charts, dashboard
 from assoc_ingest.web.charts import COLOURS, Colours
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
@@ -162,6 +162,14 @@ def test_a_cost_that_is_not_known_is_not_nothing(tmp_path: Path) -> None:
         board = get(site, "/-/assoc/dashboard?days=all").text
         (row,) = re.findall(rf'<tr><td><a href="/db/-/project/{project}".*', board)
         assert f">{cost}<" in row
+
+
+def test_a_chart_has_a_column_for_each_day_from_the_first_to_the_last() -> None:
+    days = ["2026-01-31", "2026-01-29", "2026-01-31", "2026-02-01"]
+    columns, column_of = dashboard._columns(days)
+    assert columns == ["2026-01-29", "2026-01-30", "2026-01-31", "2026-02-01"]
+    assert column_of("2026-01-31") == "2026-01-31"
+    assert dashboard._columns(["2026-01-31"])[0] == ["2026-01-31"]
 
 
 def test_columns_of_very_many_days_are_months_and_say_so(made: Any, tmp_path: Path) -> None:

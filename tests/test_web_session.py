@@ -7,6 +7,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,20 @@ def test_each_prompt_leads_to_the_one_before_and_the_one_behind(
     assert f'<a class="ai-previous" href="#{ids[0]}"' in second
     assert f'<a class="ai-next" href="#{ids[2]}"' in second
     assert "ai-next" not in last
+
+
+def test_the_page_before_a_file_is_the_end_of_the_file_before(tmp_path: Path) -> None:
+    with index(tmp_path / "db.db") as rows:
+        session, *files = rows.session(KEY)
+        files += [rows.file(f"{number}.jsonl", session_id=session) for number in (2, 3)]
+        for file in files:
+            rows.message(file, "prompt", "first")
+            rows.message(file, "prompt", "last")
+        last = rows.all(f"select max(byte_offset) from messages where file_id = {files[0]}")
+        rows.connection.row_factory = sqlite3.Row
+        paging = entries.Paging(rows.connection, files, None)
+        assert paging.before(entries.Begin(2, None)) == (files[0], last[0], 0)
+        assert paging.before(entries.Begin(1, None)) is None
 
 
 @pytest.mark.slow

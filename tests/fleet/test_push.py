@@ -135,8 +135,9 @@ def test_a_file_that_was_pruned_here_stays_on_the_server(machine: Machine) -> No
     assert on_server(machine.connection, machine.memory.uuid) == before
 
 
-def test_many_small_calls_come_to_the_same(machine: Machine) -> None:
-    report = machine.push(limits=Limits(size=1, rows=1))
+@pytest.mark.parametrize("limits", [{"size": 1}, {"rows": 1}], ids=str)
+def test_many_small_calls_come_to_the_same(machine: Machine, limits: dict[str, int]) -> None:
+    report = machine.push(limits=Limits(**limits))
     assert report.calls >= 6
 
 
@@ -170,6 +171,13 @@ def test_a_copied_identity_is_refused(machine: Machine, database: Any) -> None:
     machine.push()
     with pytest.raises(FleetError, match="remote new-origin"):
         copy.push()
+
+
+def test_a_copy_that_came_to_the_same_version_is_refused(machine: Machine) -> None:
+    machine.push()
+    machine.memory.nonces[:] = ["0b7c2f4e-1111-4222-8333-444455556666"]  # the server has another
+    with pytest.raises(FleetError, match="remote new-origin"):
+        machine.push()
 
 
 def test_another_database_does_not_go_on_by_itself(machine: Machine) -> None:
