@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -32,6 +33,7 @@ _PROGRAM = {f"{PACKAGE}cli.py", f"{PACKAGE}__main__.py"}
 _EVERYTHING = ("tests/conftest.py", "pyproject.toml", "Makefile", "schema/0", "schema/new/")
 """Where a change may break any test."""
 
+_word = re.compile("[a-z_]+")
 _NOTHING_RAN = 5  # exit code of pytest
 
 
@@ -103,15 +105,16 @@ def _used_by(file: str, name: str) -> frozenset[str]:
 
 
 @cache
-def _commands() -> dict[str, tuple[str, str]]:
-    """Return the file and the function of each command."""
-    from assoc_ingest.cli import _COMMANDS
+def _commands() -> dict[str, frozenset[str]]:
+    """Return the files that each command uses."""
+    from assoc_ingest.cli import commands
 
-    places = (place.split(":") for place in _COMMANDS.values())
-    return {
-        name: (f"{PACKAGE}commands/{module}.py", function)
-        for name, (module, function) in zip(_COMMANDS, places, strict=True)
-    }
+    found = {}
+    for name, place in commands().items():
+        module, _, function = place.partition(":")
+        file = f"{PACKAGE}commands/{module}.py"
+        found[name] = _used_by(file, function) | {file}
+    return found
 
 
 @cache
@@ -130,12 +133,11 @@ def _named_by(file: str) -> frozenset[str]:
             or "shell" in arguments
             or any("assoc_ingest" in text for text in texts)
         ):
-            for module, function in (_commands()[name] for name in texts & _commands().keys()):
-                found |= {module, *_used_by(module, function)}
+            found.update(*(_commands()[name] for name in texts & _commands().keys()))
         if any(isinstance(node, ast.Import | ast.ImportFrom) and "datasette" in ast.unparse(node)
                for node in nodes) or "datasette" in texts:  # fmt: skip
             found.add(f"{PACKAGE}web/__init__.py")  # its plugin
-        found.update(_sources_in(file))
+        found.update(_named_modules(file))
     return frozenset(found - {file})
 
 
@@ -147,13 +149,15 @@ def _conftests(file: str) -> list[str]:
     return [name for parent in Path(file).parents if (name := f"{parent}/conftest.py") in _files()]
 
 
-def _sources_in(file: str) -> Iterator[str]:
-    """Yield the modules of the sources that a test names, or of all if it reads all homes."""
-    names = {*_texts(file), Path(file).stem.removeprefix("test_")}
+def _named_modules(file: str) -> Iterator[str]:
+    """Yield the modules of sources and questions that a test names, or of all if it reads all."""
+    own = Path(file).stem.removeprefix("test_")
+    names = {own, *(word for text in _texts(file) for word in _word.findall(text))}
     for module in _files():
-        if module.startswith(f"{PACKAGE}sources/"):
-            name = Path(module.removeprefix(f"{PACKAGE}sources/")).parts[0].removesuffix(".py")
-            if name in names or "sources" in _parts_of_paths(file):
+        for folder in ("sources", "questions"):
+            inner = module.removeprefix(f"{PACKAGE}{folder}/")
+            is_named = inner != module and inner.split("/")[0].removesuffix(".py") in names
+            if is_named or (inner != module and folder in _parts_of_paths(file)):
                 yield module
 
 
@@ -297,7 +301,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{len(changed)} files differ from {options.base}.")
     if choice.reason:
         print(f"Everything runs: {choice.reason}.")
-        runs = [["-m", "slow or not slow"]]
+        runs = [["--all"]]
     elif not choice.usual:
         print("No test leads to any of them.")
         return 0
