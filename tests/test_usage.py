@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from datetime import date
@@ -13,7 +14,7 @@ import pytest
 from tests.support.shell import Shell
 from tests.support.writing import assistant, user, write
 
-from assoc_ingest import terminal
+from assoc_ingest import sql, terminal
 
 FIRST, SECOND = ("aaaaaaaa-1111-4222-8333-444455556666", "bbbbbbbb-1111-4222-8333-444455556666")
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
@@ -269,6 +270,26 @@ def test_the_rows_of_a_table_can_be_limited(used: Shell) -> None:
 )
 def test_a_lower_bound_is_never_rounded_up(shown: str, text: str) -> None:
     assert shown == text
+
+
+def test_every_report_on_output_or_cost_says_that_it_is_a_lower_bound(
+    shell: Shell, tmp_path: Path
+) -> None:
+    begun = answer(9, FIRST, "claude-sonnet-4-5", "2026-01-05", **BEGUN)
+    edited = {**begun, "uuid": "again"}
+    write(tmp_path / "home", f"projects/-srv-demo/{FIRST}.jsonl", user("begin"), begun, edited)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    asked = set()
+    for name, query in sql.named_queries().items():
+        columns = {"output_tokens", "cost_usd"}
+        if not any(re.search(rf"\b{column}\b", query.sql) for column in columns):
+            continue
+        command = "list" if query.folder == "lists" else "query"
+        for row in shell.items(command, name.removeprefix("list_")):
+            if any(row.get(column) for column in columns):
+                asked.add(name)
+                assert row["is_lower_bound"] == 1, (name, row)
+    assert len(asked) >= 12, asked
 
 
 def test_a_lower_bound_of_a_cent_is_a_cent(shell: Shell, tmp_path: Path) -> None:

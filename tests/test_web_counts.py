@@ -308,6 +308,7 @@ def test_a_lower_bound_is_marked_on_every_page(tmp_path: Path) -> None:
         for address in (
             "/-/assoc/dashboard?days=all", "/db/-/session/begun", "/db/-/sessions",
             "/db/ask-usage-by-model", "/db/ask-usage-by-session", "/db/responses",
+            "/db/ask-list-sessions", "/db/usage_by_model",
         )
     }  # fmt: skip
     board = words["/-/assoc/dashboard?days=all"]
@@ -322,4 +323,5 @@ def test_a_lower_bound_is_marked_on_every_page(tmp_path: Path) -> None:
         assert words[report].count("≥100 ") == 1, "of the other, only the cost is not known"
         assert "≥2.5001" in words[report]
     assert "All ≥2.5001" in words["/db/ask-usage-by-model"]
-    assert words["/db/responses"].count("≥100 ") == 1
+    for place in ("/db/responses", "/db/ask-list-sessions", "/db/usage_by_model"):
+        assert words[place].count("≥100 ") == 1, place

@@ -4,7 +4,7 @@
 -- with :gone. A conversation recorded both by an app and by its agent is one row, that of the agent,
 -- and source names both; the app's own row is shown with :all, or if :source asks for it. :since and
 -- :until keep sessions that were active at any time between them, :branch sessions with a message on
--- that branch.
+-- that branch. The output is a lower bound if responses are partial, without a final count.
 select
     s.session_key,
     s.title,
@@ -33,6 +33,10 @@ select
     s.models,
     s.cwd,
     s.gone_at,
+    (select count(*) from responses u where u.session_id = s.id and u.partial = 1) as partial,
+    iif(
+        exists (select 1 from responses u where u.session_id = s.id and u.partial = 1), 1, 0
+    ) as is_lower_bound,
     s.id
 from sessions s
 join sources r on r.id = s.source_id

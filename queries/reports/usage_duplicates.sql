@@ -26,6 +26,7 @@ select
     d.all_input_tokens - r.input_tokens as extra_input_tokens,
     d.all_cache_read_tokens - r.cache_read_tokens as extra_cache_read_tokens,
     r.partial,
+    r.partial as is_lower_bound,
     r.api_message_id,
     s.session_key
 from repeated d

@@ -514,7 +514,8 @@ def _with_cost(connection: sqlite3.Connection, sessions: list[dict[str, object]]
         known = usage[session["id"]]
         item: dict[str, object] = {}
         for name, value in session.items():
-            item[name] = value
+            if name not in ("partial", "is_lower_bound"):  # these are of the cost, too
+                item[name] = value
             if name == "ended_at":
                 item["cost_usd"] = known["cost_usd"]
         item["models"] = json.loads(str(session["models"] or "[]"))
