@@ -39,7 +39,7 @@ _PURPOSES = {
     "For agents and programs": ("mcp", "skill", "schema"),
     "Hand on": ("export", "secrets"),
     "Several machines": ("remote", "push", "pull"),
-    "Keep and check": ("status", "verify", "rebuild", "restore", "compact"),
+    "Keep and check": ("status", "price", "verify", "rebuild", "restore", "compact"),
     "Remove": ("prune", "forget"),
 }
 

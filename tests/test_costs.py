@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.shell import Shell
 
 from assoc_ingest import sql
 from assoc_ingest.ask.answer import Wanted
@@ -125,6 +126,90 @@ def test_a_price_that_the_user_added_counts(database: Path, transcript: Path) ->
     with writing(database) as connection:
         refresh_prices(connection)
         assert connection.execute("select cost_microusd from response_costs").fetchone() == (30,)
+
+
+# -- prices that a person sets -------------------------------------------------------------------
+
+KNOWN, HOUSE = "claude-haiku-4-5", "house-model"
+
+
+@pytest.fixture
+def priced(transcript: Path, shell: Shell) -> Shell:
+    """A database with responses of a model that the library knows, and of one that it does not."""
+    usage = {"input_tokens": 1000, "output_tokens": 100, "cache_read_input_tokens": 400}
+    lines = [line(1, KNOWN, DAY, usage), line(2, HOUSE, DAY, usage)]
+    transcript.write_text("\n".join(lines) + "\n")
+    sync(shell.database, [transcript.parents[2]])
+    return shell
+
+
+def cost_of(shell: Shell, model: str) -> object:
+    with closing(open_reader(shell.database)) as connection:
+        query = "select cost_microusd from response_costs where model = ?"
+        return connection.execute(query, (model,)).fetchone()[0]
+
+
+def test_a_price_is_set_in_dollars_listed_and_removed(priced: Shell) -> None:
+    assert [row["input"] for row in priced.items("price", "list")] == [1.0, None]
+    assert cost_of(priced, HOUSE) is None
+    assert priced("price", "set", HOUSE, "--input", "1.25", "--output", "10") == 0
+    assert cost_of(priced, HOUSE) == 1250 + 1000 + 500  # what is cached costs as other input
+    options = ["--input", "1.25", "--output", "10", "--cache-read", "0.125", "--cache-write", "2"]
+    (row,) = priced.items("price", "set", HOUSE, *options)
+    assert (row["input"], row["output"], row["cache_read"]) == (1.25, 10.0, 0.125)
+    assert (row["cache_write"], row["origin"], row["valid_from"]) == (2.0, "user", None)
+    assert cost_of(priced, HOUSE) == 1250 + 1000 + 50
+    assert [row["origin"] == "user" for row in priced.items("price", "list")] == [False, True]
+    assert priced("price", "remove", HOUSE) == 0
+    assert cost_of(priced, HOUSE) is None
+    assert priced("query", "unpriced_models") == 0
+    assert HOUSE in priced.out
+
+
+def test_the_list_price_counts_again_when_ones_own_is_removed(priced: Shell) -> None:
+    before = cost_of(priced, KNOWN)
+    assert priced("price", "set", KNOWN, "--input", "0", "--output", "0") == 0
+    assert cost_of(priced, KNOWN) == 0
+    with writing(priced.database) as connection:
+        refresh_prices(connection)
+    assert cost_of(priced, KNOWN) == 0, "a sync changes no price of the user"
+    (row,) = priced.items("price", "remove", KNOWN)
+    assert (row["input"], row["output"]) == (1.0, 5.0)
+    assert cost_of(priced, KNOWN) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("set", HOUSE, "--input", "1"), "Missing option '--output'"),
+        (("set", HOUSE, "--input", "nan", "--output", "1"), "give dollars per million tokens"),
+        (("set", HOUSE, "--input", "-1", "--output", "1"), "from 0 to 100,000, not -1."),
+        (("set", HOUSE, "--input", "cheap", "--output", "1"), "'cheap' is not a valid float."),
+        (("set", " ", "--input", "1", "--output", "1"), "Give the name of a model."),
+        (("remove", KNOWN), f"You have set no price for '{KNOWN}'."),
+    ],
+)
+def test_what_cannot_be_a_price_is_refused_and_changes_nothing(
+    words: tuple[str, ...], said: str, priced: Shell
+) -> None:
+    before = priced.items("price", "list")
+    assert priced("price", *words) in (1, 2)
+    assert said in priced.err
+    assert priced.items("price", "list") == before
+
+
+def test_a_price_of_a_model_that_never_answered_is_kept_with_a_note(priced: Shell) -> None:
+    assert priced("price", "set", "house-modle", "--input", "1", "--output", "2") == 0
+    assert "No response is by house-modle so far." in priced.err
+
+
+def test_a_price_alone_makes_no_database(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = tmp_path / "none.db"
+    monkeypatch.setenv("ASSOC_INGEST_DB", str(database))
+    assert shell("price", "set", HOUSE, "--input", "1", "--output", "2") == 4
+    assert not database.exists()
 
 
 def test_a_newer_library_replaces_what_an_older_one_said(database: Path, transcript: Path) -> None:

@@ -1,7 +1,6 @@
 -- Models without a price
--- Responses of these models have no cost, and sums of costs leave them out. To add a price:
--- insert into prices (model, input, output) values ('its-name', 3000000, 15000000), in millionths
--- of a dollar per million tokens.
+-- Responses of these models have no cost, and sums of costs leave them out. To add a price, in
+-- dollars per million tokens: assoc-ingest price set its-name --input 3 --output 15
 -- Group: cost
 select
     c.model,

@@ -1,9 +1,10 @@
-"""assoc-ingest verify, restore, prune, forget, compact."""
+"""assoc-ingest verify, restore, price, prune, forget, compact."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -21,6 +22,8 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..upkeep.restore import Restored
+
+C = TypeVar("C", bound=Callable[..., object])
 
 
 # ------------------------------------------------------------------------------------------------
@@ -155,6 +158,148 @@ def _given(name: str | None, project: str | None, secret: str | None, *, remembe
             "assoc-ingest forget SESSION --dry-run"
         )
     return given[0]
+
+
+# ------------------------------------------------------------------------------------------------
+# assoc-ingest price
+
+_MOST_DOLLARS = 100_000  # for a million tokens
+
+
+def _dollars(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not 0 <= value <= _MOST_DOLLARS:  # nor is it NaN
+        raise click.BadParameter(
+            f"give dollars per million tokens, from 0 to {_MOST_DOLLARS:,}, not {value:g}."
+        )
+    return value
+
+
+def _dollar_option(name: str, text: str, *, required: bool = False) -> Callable[[C], C]:
+    return click.option(
+        f"--{name}", type=float, metavar="DOLLARS", required=required, callback=_dollars, help=text
+    )
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def price() -> None:
+    """Show and set the prices from which costs are computed.
+
+    Prices are dollars per million tokens. Each model has its list price as the library genai-prices
+    knows it, unless you set one. A model without a price has no cost.
+
+    \b
+    Examples:
+      assoc-ingest price list
+      assoc-ingest price set my-model --input 1.25 --output 10 --cache-read 0.125
+      assoc-ingest price remove my-model
+    """
+
+
+@price.command("set")
+@click.argument("model")
+@_dollar_option("input", "A million input tokens.", required=True)
+@_dollar_option("output", "A million output tokens.", required=True)
+@_dollar_option("cache-read", "Input read from the cache; default: as input.")
+@_dollar_option("cache-write", "Input written to the cache; default: as input.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@database_option
+def set_one(
+    database: Path,
+    model: str,
+    input: float,
+    output: float,
+    cache_read: float | None,
+    cache_write: float | None,
+    as_json: bool,
+) -> None:
+    """Set your price of a model, for all its responses.
+
+    MODEL is the name that responses have, as `price list` shows it. Syncs and updates never change
+    a price that you set.
+
+    \b
+    Example:
+      assoc-ingest price set my-model --input 1.25 --output 10
+    """
+    from ..ask.output import say
+    from ..errors import UsageError
+    from ..store.database import writing
+    from ..sync.prices import all_prices, set_price, used
+    from ..terminal import safe
+
+    if not model.strip():
+        raise UsageError(
+            "Give the name of a model. To see those that occur: assoc-ingest price list"
+        )
+    reading(database).close()  # a price alone makes no database
+    stated = {"input": input, "output": output, "cache_read": cache_read}
+    stated["cache_write_5m"] = cache_write
+    with writing(database) as connection:
+        set_price(connection, model, {k: v for k, v in stated.items() if v is not None})
+        prices, is_used = all_prices(connection, model), used(connection, model)
+    _write_prices(database, prices, as_json=as_json)
+    if not is_used:
+        say(f"No response is by {safe(model)} so far. Models that occur: assoc-ingest price list")
+
+
+@price.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@database_option
+def list_all(database: Path, as_json: bool) -> None:
+    """List the prices of all models that occur, in dollars per million tokens.
+
+    `origin` is `user` for a price that you set, else the version of the library that it is from. A
+    model without a price has no cost. A web search is priced by the thousand.
+
+    \b
+    Example:
+      assoc-ingest price list
+    """
+    from ..sync.prices import all_prices
+
+    _write_prices(database, all_prices(reading(database)), as_json=as_json)
+
+
+@price.command("remove")
+@click.argument("model")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@database_option
+def remove_one(database: Path, model: str, as_json: bool) -> None:
+    """Remove your price of a model; its list price counts again, if it has one.
+
+    \b
+    Example:
+      assoc-ingest price remove my-model
+    """
+    from ..ask.output import say
+    from ..store.database import writing
+    from ..sync.prices import all_prices, remove_price
+    from ..terminal import safe
+
+    reading(database).close()
+    with writing(database) as connection:
+        remove_price(connection, model)
+        prices = all_prices(connection, model)
+    say(f"Removed your price of {safe(model)}.")
+    if prices or as_json:
+        _write_prices(database, prices, as_json=as_json)
+
+
+def _write_prices(database: Path, prices: Sequence[Mapping[str, object]], *, as_json: bool) -> None:
+    from ..ask.answer import SCHEMA
+    from ..ask.output import say, write, write_table
+    from ..terminal import Figure, safe_json
+
+    if as_json:
+        write([safe_json({"schema": SCHEMA, "items": prices}) + "\n"], is_exact=True)
+    elif not prices:
+        say("No model has a price.")
+    else:
+        rows = [
+            [Figure(f"{v:,.6g}") if isinstance(v, float) else v for v in row.values()]
+            for row in prices
+        ]
+        write_table(reading(database), list(prices[0]), rows, whole=False)
 
 
 # ------------------------------------------------------------------------------------------------

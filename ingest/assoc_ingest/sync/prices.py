@@ -1,4 +1,4 @@
-"""Prices of the models in the database, taken from the library `genai-prices`.
+"""Prices of the models in the database: those of the user, else of the library `genai-prices`.
 
 The library contains its data: nothing is fetched. A model is looked up when it first appears, and
 again after an update of the library. A model whose prices the user has changed or added is left
@@ -10,13 +10,17 @@ only look whether the library is the one that was asked before.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..errors import NotFoundError
 from ..store.transaction import transaction
+
+OWN = "user"
+"""The value of `prices.origin` for prices of the user."""
 
 _LIBRARY, _PACKAGE = "genai-prices", "genai_prices"
 _MICRO = 1_000_000
@@ -64,21 +68,90 @@ def refresh_prices(connection: sqlite3.Connection) -> None:
     if not models:
         return
     known = {model: list(library_prices(model)) for model in models}
-    columns = ("model", *Price._fields, "origin")
     with transaction(connection):
         for model, prices in known.items():
-            connection.execute("delete from unpriced where model = ?", (model,))
-            if not prices:
-                connection.execute(
-                    "insert into unpriced (model, origin) values (?, ?)", (model, origin)
-                )
-                continue
-            connection.execute("delete from prices where model = ?", (model,))
-            connection.executemany(
-                f"insert into prices ({', '.join(columns)})"
-                f" values ({', '.join('?' * len(columns))})",
-                ((model, *price, origin) for price in prices),
-            )
+            _replace(connection, model, prices, origin)
+
+
+def _replace(
+    connection: sqlite3.Connection, model: str, prices: Sequence[Price], origin: str
+) -> None:
+    """Store these prices in place of all others of the model, or that it has none."""
+    connection.execute("delete from unpriced where model = ?", (model,))
+    if not prices:
+        connection.execute("insert into unpriced (model, origin) values (?, ?)", (model, origin))
+        return
+    connection.execute("delete from prices where model = ?", (model,))
+    columns = ("model", *Price._fields, "origin")
+    connection.executemany(
+        f"insert into prices ({', '.join(columns)}) values ({', '.join('?' * len(columns))})",
+        ((model, *price, origin) for price in prices),
+    )
+
+
+# -- prices of the user --------------------------------------------------------------------------
+
+
+def set_price(connection: sqlite3.Connection, model: str, dollars: Mapping[str, float]) -> None:
+    """Store the user's price of a model, for all days, in place of any other.
+
+    `dollars` for a million tokens, by column. Costs are computed from prices when they are asked
+    for, so they follow at once.
+    """
+    from decimal import Decimal
+
+    amounts = [
+        None if (amount := dollars.get(column)) is None else round(Decimal(str(amount)) * _MICRO)
+        for column, _ in _UNITS
+    ]
+    with transaction(connection):
+        _replace(connection, model, [Price("", 0, *amounts)], OWN)
+
+
+def remove_price(connection: sqlite3.Connection, model: str) -> None:
+    """Remove the user's price of a model; that of the library takes its place.
+
+    Raises NotFoundError if the user has set none.
+    """
+    if not connection.execute(
+        "select 1 from prices where model = ? and origin = ?", (model, OWN)
+    ).fetchone():
+        raise NotFoundError(
+            f"You have set no price for {model!r}. To see all prices: assoc-ingest price list"
+        )
+    prices = list(library_prices(model))
+    with transaction(connection):
+        connection.execute("delete from prices where model = ?", (model,))
+        if prices or used(connection, model):
+            _replace(connection, model, prices, installed())
+
+
+def used(connection: sqlite3.Connection, model: str) -> bool:
+    """Is there a response of this model?"""
+    query = "select 1 from responses where model = ? limit 1"
+    return connection.execute(query, (model,)).fetchone() is not None
+
+
+def all_prices(connection: sqlite3.Connection, model: str | None = None) -> list[dict[str, object]]:
+    """Return the prices in dollars, and the models of responses that have none."""
+    rows = connection.execute(
+        "select p.model, nullif(p.valid_from, '') as valid_from,"
+        " nullif(p.above_tokens, 0) as above_tokens, p.input / 1e6 as input,"
+        " p.output / 1e6 as output, p.cache_read / 1e6 as cache_read,"
+        " p.cache_write_5m / 1e6 as cache_write, p.cache_write_1h / 1e6 as cache_write_1h,"
+        " p.web_search / 1e6 as web_search, p.origin"
+        " from prices p where p.model = coalesce(:model, p.model)"
+        " union all select u.model, null, null, null, null, null, null, null, null, null"
+        " from unpriced u where u.model = coalesce(:model, u.model)"
+        " and not exists (select 1 from prices p where p.model = u.model)"
+        " order by 1, 2, 3",
+        {"model": model},
+    )
+    names = [column[0] for column in rows.description]
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+# -- prices of the library -----------------------------------------------------------------------
 
 
 def _asked_before(connection: sqlite3.Connection) -> str | None:
