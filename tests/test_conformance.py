@@ -12,14 +12,16 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.faults.amounts import times
+from tests.faults.damage import FUZZED, Fixture, fixtures
 from tests.support.cases import CASES, GROUPS, home_of, homes_of, of_groups
 from tests.support.dump import Dump, assert_same, check, dump
 from tests.support.pieces import read_in_pieces
@@ -27,14 +29,15 @@ from tests.support.writing import assistant, call, in_memory, jsonl, result, use
 
 from assoc_ingest.errors import UsageError
 from assoc_ingest.files.walk import Listing, Walk, recognised
-from assoc_ingest.records import Message
-from assoc_ingest.source import LOG, Line, Recognition
+from assoc_ingest.records import AgentLine, Message, Record, Superseded, Transcript, Usage
+from assoc_ingest.source import LOG, Claim, Line, Recognition, Source
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.reader import Reader
 from assoc_ingest.store.upserts import ENTRIES, split
 from assoc_ingest.sync.run import SyncOptions, sync
 
 Fresh = Callable[[], Path]
+T = TypeVar("T")
 
 
 def full(homes: list[Path], fresh: Fresh) -> Dump:
@@ -364,3 +367,165 @@ def test_the_order_in_which_files_come_does_not_matter(
             sync(database, ready, options)
     check(database, *homes)
     assert_same(dump(database), expected)
+
+
+# -- meaning -------------------------------------------------------------------------------------
+
+_ALIKE = 3  # rows at the start of two files: so many are alike only in a copy
+TYPED = ("prompt", "command", "bash_input", "queued_prompt", "agent_prompt")
+
+
+class LineRecords(NamedTuple):
+    """A line of a log, and what its source makes of it alone."""
+
+    start: int
+    data: bytes
+    records: list[Record]
+
+    def of(self, kind: type[T]) -> list[T]:
+        return [record for record in self.records if isinstance(record, kind)]
+
+    @property
+    def spoken(self) -> list[Message]:
+        """The rows of the main conversation that are not the program's."""
+        if self.of(AgentLine):
+            return []
+        return [m for m in self.of(Message) if m.role != "system" and not m.is_sidechain]
+
+
+def read_lines(fixture: Fixture) -> list[LineRecords]:
+    """Read a log line by line; nothing of one that is no conversation."""
+    claim = fixture.source.classify(fixture.claim, fixture.lines)
+    context: Mapping[str, Any] = {}
+    found, start = [], 0
+    for data in fixture.lines if claim.kind == "transcript" else ():
+        records, context = fixture.source.read(claim, [Line(start, data)], context)
+        found.append(LineRecords(start, data, records))
+        start += len(data) + 1
+    return found
+
+
+def contradictions(logs: list[Fixture]) -> set[str]:
+    """Return what cannot be meant in the records of the logs of one source."""
+    found: set[str] = set()
+    beginnings: dict[tuple[Path, object], list[str | None]] = {}
+    for fixture in logs:
+        lines = read_lines(fixture)
+        rows = [row for line in lines for row in line.of(Message)]
+        spoken = [row for line in lines for row in line.spoken if row.kind != "queued_prompt"]
+        for line in lines:
+            found |= {f"{what}: {line.data[:200]!r}" for what in of_line(line, rows)}
+        said: dict[tuple[str, int], object] = {}
+        for row in rows:
+            told = (row.kind, row.text, row.tool_text)
+            if row.uuid and said.setdefault((row.uuid, row.block), told) != told:
+                found.add(f"an id of two messages: {row.uuid}")
+        if len(spoken) >= _ALIKE:
+            beginning = tuple(
+                (row.kind, row.text, row.tool_text, row.timestamp) for row in spoken[:_ALIKE]
+            )
+            ids = [row.uuid for row in spoken[:_ALIKE]]
+            first = beginnings.setdefault((fixture.root, beginning), ids)
+            if first is not ids and (first != ids or None in ids):
+                found.add(f"copies that count again: {fixture}, {first}, {ids}")
+    return found
+
+
+def of_line(line: LineRecords, rows: list[Message]) -> Iterator[str]:
+    counted = sum(transcript.message_count for transcript in line.of(Transcript))
+    aside = sum(transcript.sidechain_count for transcript in line.of(Transcript))
+    says = any(row.kind in ("prompt", "text") for row in line.spoken)
+    if says and not counted:
+        yield "a message that does not count"
+    if counted > aside and line.of(Message) and not line.spoken:
+        yield "a line of the program that counts"
+    for usage in line.of(Usage):
+        tokens = usage.input_tokens + usage.output_tokens
+        if usage.model is None and tokens and b"model" in line.data.lower():
+            yield "tokens without the model that is stated"
+    for taken in line.of(Superseded):
+        first = taken.first_offset
+        if first is None:
+            ids = {row.uuid: row.byte_offset for row in reversed(rows)}
+            first = ids.get(taken.first_uuid, 0)
+        back = [r for r in rows if r.role != "system" and first <= r.byte_offset < line.start]
+        if back and back[0].kind not in TYPED:
+            yield "taken back from within a turn"
+
+
+def logs_in(name: str) -> list[Fixture]:
+    return [one for one in fixtures(name) if one.is_log and one.source.name == name]
+
+
+@pytest.mark.parametrize("name", FUZZED)
+def test_what_a_source_says_is_what_can_be_meant(name: str) -> None:
+    assert contradictions(logs_in(name)) == set()
+
+
+class Wrong(Source):
+    """A source that misunderstands its format."""
+
+    def __init__(self, source: Source, change: Callable[[Record, Claim, int], Record]) -> None:
+        self._source, self._change = source, change
+
+    def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
+        return self._source.classify(claim, lines)
+
+    def read(
+        self, claim: Claim, lines: Iterable[Line], context: Mapping[str, Any]
+    ) -> tuple[list[Record], Mapping[str, Any]]:
+        lines = list(lines)
+        records, context = self._source.read(claim, lines, context)
+        return [self._change(record, claim, lines[0].start) for record in records], context
+
+
+def a_turn_too_far(record: Record, claim: Claim, start: int) -> Record:
+    """A rewind that marks the answer before it, which was kept."""
+    if isinstance(record, Superseded):
+        return record._replace(first_offset=(record.first_offset or 0) + 1, first_uuid=None)
+    return record
+
+
+def no_model(record: Record, claim: Claim, start: int) -> Record:
+    return record._replace(model=None) if isinstance(record, Usage) else record
+
+
+def all_by_the_program(record: Record, claim: Claim, start: int) -> Record:
+    return record._replace(role="system") if isinstance(record, Message) else record
+
+
+def none_counts(record: Record, claim: Claim, start: int) -> Record:
+    return record._replace(message_count=0) if isinstance(record, Transcript) else record
+
+
+def one_id(record: Record, claim: Claim, start: int) -> Record:
+    return record._replace(uuid="u1") if isinstance(record, Message) else record
+
+
+def own_ids(record: Record, claim: Claim, start: int) -> Record:
+    """Each file has ids of its own, and so has each copy."""
+    if isinstance(record, Message):
+        return record._replace(uuid=f"{claim.session_key}:{record.uuid or start}")
+    return record
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("gemini", a_turn_too_far, "taken back from within a turn"),
+        ("codex", a_turn_too_far, "taken back from within a turn"),
+        ("claude", no_model, "tokens without the model that is stated"),
+        ("pi", no_model, "tokens without the model that is stated"),
+        ("cortex", all_by_the_program, "a line of the program that counts"),
+        ("copilot", none_counts, "a message that does not count"),
+        ("opencode", one_id, "an id of two messages"),
+        ("claude", own_ids, "copies that count again"),
+        ("pi", own_ids, "copies that count again"),
+    ],
+)
+def test_a_source_that_misunderstands_its_format_is_found(
+    name: str, change: Callable[[Record, Claim, int], Record], told: str
+) -> None:
+    """Planted: each mistake that a contributor can make is named."""
+    logs = [one._replace(source=Wrong(one.source, change)) for one in logs_in(name)]
+    assert any(what.startswith(told) for what in contradictions(logs))

@@ -274,6 +274,38 @@ def test_any_other_directory_is_refused_with_what_to_do(path: str, tmp_path: Pat
         recognised(tmp_path / ".claude", SOURCES)
 
 
+NOTE = b'{"id":"n1","title":"t","content":"c","projectPath":null,"fileRefs":[],"modified":1}'
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "source"),
+    [
+        ("watcher-state.json", b'{"hook_offsets":{}}', "associate"),
+        ("projects/-srv-demo/plan-links.json", b"{}", "associate"),
+        ("projects/-srv-demo/task-snapshots/crew.json", b"{}", "associate"),
+        (f"projects/x/summaries/{SESSION}-summary-001.md", b"# s", "associate"),
+        ("notes/n1.json", NOTE, "associate"),
+        ("projects/x/notes/n1.json", NOTE, "associate"),
+        ("notes/n1.json", b'{"id":"n1","title":"t"}', None),
+        ("session_index.jsonl", b'{"id":"t","thread_name":"n","updated_at":"2026"}', "codex"),
+        ("session_index.jsonl", b'{"id":"t","name":"n"}', None),
+        ("history.jsonl", b'\n{"session_id":"t","ts":1,"text":"x"}', "codex"),
+        ("history.jsonl", b'{"display":"x"}', None),
+        ("goals_1.sqlite", b"CREATE TABLE thread_goals (thread_id text)", "codex"),
+        ("goals_1.sqlite", b"CREATE TABLE goals (id text)", None),
+    ],
+)
+def test_a_home_of_which_the_log_was_deleted_is_known_by_what_is_left(
+    path: str, content: bytes, source: str | None, tmp_path: Path
+) -> None:
+    write_bytes(tmp_path, path, content)
+    if source is None:
+        with pytest.raises(UsageError, match="is not the home directory of a known agent"):
+            recognised(tmp_path, SOURCES)
+    else:
+        assert [root.source.name for root in recognised(tmp_path, SOURCES)] == [source]
+
+
 QWEN = {
     "settings.json": "{}",
     f"projects/-srv-demo/chats/{SESSION}.jsonl": '{"type":"user","sessionId":"s","message":{}}',

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.support.cases import DEMO
+from tests.support.cases import DEMO, home_of
 from tests.support.hostile import EVIL, SHELL, spoil
 from tests.support.shell import Shell
 from tests.support.writing import (
@@ -116,6 +116,8 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def filled(hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     database = tmp_path_factory.mktemp("filled") / "assoc.db"
     demos = shutil.copytree(DEMO, hostile.parent / "demos")
+    for case in ("codex/databases-and-what-their-events-say", "opencode/a-database"):
+        home_of(case, demos, case.replace("/", "-"))
     spoil(demos)
     sync(database, [hostile, *demos.iterdir()])
     (hostile / PROJECT / f"{OTHER}.jsonl").unlink()

@@ -10,12 +10,23 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_as_rebuilt, assert_same, check, connect, dump
 from tests.support.shell import Shell
-from tests.support.writing import SESSION, Object, assistant, jsonl, user, write
+from tests.support.writing import (
+    OTHER,
+    PROJECT,
+    SESSION,
+    Object,
+    assistant,
+    jsonl,
+    user,
+    write,
+    write_bytes,
+)
 
 from assoc_ingest.paths import comparable, comparable_name, slashed
 from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.prune import prune_gone
 
 PLACES = ("/srv/shop", "/srv/shop-2", "/srv/shop/till", "/Srv/shop", "/home/ada/garden", "/opt/7")
 
@@ -498,3 +509,75 @@ def test_a_project_of_which_no_line_states_the_path_any_more_is_on_no_disk(
         rows = connection.execute("select path, on_disk, is_worktree from projects").fetchall()
     assert [tuple(row) for row in rows] == [(None, None, None)]
     assert_same(dump(before, tables=["projects"]), dump(after, tables=["projects"]))
+
+
+def test_seeds_an_empty_directory_below_projects_is_a_project(
+    home: Path, fresh: Callable[[], Path], shell: Shell
+) -> None:
+    """Seed: an empty directory below `projects/` is a project. It comes and goes with it."""
+    places = Places(home, shell.database, fresh)
+    write(home, f"{PROJECT}/{SESSION}.jsonl", user("hello"))
+    places.sync()
+    empty = home / "projects/-srv-Empty"
+    empty.mkdir()
+    (home / "projects/.hidden").mkdir()
+    places.sync()
+    assert places.names() == ["-srv-Empty", "demo"]
+    rows = {row["name"]: row for row in shell.items("list", "projects", "--all")}
+    assert rows["-srv-Empty"]["session_count"] == 0
+    assert rows["-srv-Empty"]["path"] is None
+    write_bytes(home, "history.jsonl", b'{"display":"x","timestamp":1,"project":"/srv/Empty"}\n')
+    places.sync()
+    assert places.names() == ["Empty", "demo"], "the history says where it is"
+    (home / "history.jsonl").unlink()
+    sync(shell.database, [home])
+    prune_gone(shell.database, None, dry_run=False)
+    assert sync(shell.database, [home]).rows == 0
+    assert_same(dump(shell.database), dump(places.at_once()))
+    conversation = write(empty, f"{OTHER}.jsonl", user("filled", "u2", cwd="/srv/Empty"))
+    places.sync()
+    assert places.names() == ["Empty", "demo"]
+    conversation.unlink()
+    sync(shell.database, [home])
+    prune_gone(shell.database, None, dry_run=False)
+    assert_same(dump(shell.database), dump(places.at_once()))
+    assert places.names() == ["-srv-Empty", "demo"]
+    empty.rmdir()
+    places.sync()
+    assert places.names() == ["demo"]
+
+
+def test_an_empty_directory_stays_a_project_while_its_home_cannot_be_seen(
+    home: Path, place: Path, fresh: Callable[[], Path], shell: Shell
+) -> None:
+    places = Places(home, shell.database, fresh)
+    write(home, f"{PROJECT}/{SESSION}.jsonl", user("hello"))
+    (home / "projects/-srv-empty").mkdir()
+    places.sync()
+    home.rename(place / "elsewhere")
+    home.mkdir()
+    sync(shell.database, [])
+    assert places.names() == ["-srv-empty", "demo"]
+
+
+class Places:
+    """A home, its database, and the names of its projects."""
+
+    def __init__(self, home: Path, database: Path, fresh: Callable[[], Path]) -> None:
+        self.home, self.database, self._fresh = home, database, fresh
+
+    def sync(self) -> None:
+        sync(self.database, [self.home])
+        check(self.database, self.home)
+        assert_as_rebuilt(self.database)
+        assert_same(dump(self.database), dump(self.at_once()))
+
+    def at_once(self) -> Path:
+        database = self._fresh()
+        sync(database, [self.home])
+        return database
+
+    def names(self) -> list[str]:
+        with closing(connect(self.database)) as connection:
+            rows = connection.execute("select name from projects order by name").fetchall()
+        return [name for (name,) in rows]

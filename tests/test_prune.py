@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
-from tests.support.cases import homes_of, of_groups
+from tests.support.cases import DEMO, homes_of, of_groups
 from tests.support.dump import assert_as_rebuilt, assert_same, check, connect, dump
 from tests.support.shell import Shell
 from tests.support.writing import (
@@ -28,16 +28,16 @@ from tests.test_incremental_equals_full import BROKEN, DOCUMENTS, Homes, compara
 
 from assoc_ingest.errors import UsageError
 from assoc_ingest.files.exclusions import LEFT_OUT
-from assoc_ingest.files.walk import recognised
+from assoc_ingest.files.walk import Root, Walk, recognised, walk
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.forget import Target, forget, remember, tombstones
 from assoc_ingest.upkeep.prune import prune_gone
 
 
-def kinds_of(home: Path) -> set[str]:
+def roots_of(home: Path) -> set[Root]:
     try:
-        return {root.source.name for root in recognised(home, SOURCES)}
+        return set(recognised(home, SOURCES))
     except UsageError:
         return set()
 
@@ -145,17 +145,31 @@ def test_a_file_that_is_pruned_leaves_no_trace(
     group: str, fresh: Callable[[], Path], place: Path
 ) -> None:
     """Each file of every golden case in turn is deleted, and pruned: one of each home at a time."""
-    homes, whole = homes_of(group, place), fresh()
-    kinds = {home: kinds_of(home) for home in homes}
+    leave_no_trace(homes_of(group, place), fresh, place)
+
+
+@pytest.mark.slow
+def test_a_first_sync_reads_a_home_without_any_of_its_files_as_a_later_one_does(
+    fresh: Callable[[], Path], place: Path
+) -> None:
+    """T88: a home whose only log was deleted was read by a later sync and not by a first one."""
+    shutil.copytree(DEMO, place / "demo")
+    leave_no_trace(sorted((place / "demo").iterdir()), fresh, place)
+
+
+def leave_no_trace(homes: list[Path], fresh: Callable[[], Path], place: Path) -> None:
+    whole = fresh()
+    roots = {home: roots_of(home) for home in homes}
     sync(whole, homes)
     for turn in zip_longest(*(sorted(filter(Path.is_file, home.rglob("*"))) for home in homes)):
         hidden = {}
         for home, file in zip(homes, turn, strict=True):
             if file is not None:
                 aside = file.rename(place / f"{home.name}.hidden")
-                if kinds_of(home) == kinds[home]:
+                if roots_of(home) == roots[home]:
                     hidden[aside] = file
-                else:  # a sync from scratch would take it for something else
+                else:
+                    assert not has_files(roots[home] - roots_of(home)), file
                     aside.rename(file)
         if hidden:
             database, scratch = Path(shutil.copy(whole, place / "one.db")), fresh()
@@ -166,6 +180,10 @@ def test_a_file_that_is_pruned_leaves_no_trace(
             assert_same(dump(database), dump(scratch))
         for aside, file in hidden.items():
             aside.rename(file)
+
+
+def has_files(roots: set[Root]) -> bool:
+    return any(root.source.claim(found.parts) for root in roots for found in walk(root, Walk()))
 
 
 # -- what is chosen, and what is said ------------------------------------------------------------

@@ -292,6 +292,9 @@ class Source(Protocol):
     it deletes nothing. The column `sources.retention_days`."""
     reads_local_times: bool = False
     """Times are read in the zone of this machine, which may have travelled."""
+    directory_of_projects: str | None = None
+    """Name of the directory in the home that has one directory for each project, also for those
+    without any file."""
     directory_in_project: str | None = None
     """Name of the home that the system keeps in each project's directory."""
     directory_in_home: str | None = None
@@ -378,6 +381,10 @@ class Source(Protocol):
         a log that continues is not classified again.
         """
         return claim
+
+    def project_key(self, directory: str) -> str | None:
+        """Return the key of the project that has this directory, None if it is none."""
+        return directory
 
     def as_kind(self, claim: Claim, kind: str) -> Claim:
         """Return a claim that follows from a path as it is for a file of this kind.

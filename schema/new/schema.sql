@@ -30,7 +30,7 @@ CREATE TABLE projects ( -- A project directory or a worktree, as an agent keeps 
     session_count integer not null default 0, -- sessions, without those that only hold sidechains
     last_activity_at text,              -- newest time in any of its sessions
     parent_id integer references projects (id) on delete set null, -- the project this is a worktree of
-    source_id integer not null references sources (id) on delete cascade, gone_at text /* since when nothing names it: only lists ever did, and none does any more */, git_seen_at text /* when git last answered for its directory */, change_count integer /* entries that git listed as changed then; git_changes has at most 1,000 of them */, repository text /* directory of the repository that it is a worktree of, as its path, a link or git says */, git_repository text /* the same, as git said; only with sync --git */, same_as integer references projects (id) on delete set null /* the project that stands for this directory, where several agents or homes know it; null for that one */,
+    source_id integer not null references sources (id) on delete cascade, gone_at text /* since when nothing names it: only lists ever did, and none does any more */, git_seen_at text /* when git last answered for its directory */, change_count integer /* entries that git listed as changed then; git_changes has at most 1,000 of them */, repository text /* directory of the repository that it is a worktree of, as its path, a link or git says */, git_repository text /* the same, as git said; only with sync --git */, same_as integer references projects (id) on delete set null /* the project that stands for this directory, where several agents or homes know it; null for that one */, directory text /* name of its directory in the agent's home, if that was empty at the last sync */,
     unique (source_id, key)
 ) strict;
 CREATE INDEX projects_parent on projects (parent_id) where parent_id is not null;
@@ -1944,4 +1944,5 @@ insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0029_lineage', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0030_branches', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0031_usage_views', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
-  ('assoc-ingest', '0032_git_diffs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));
+  ('assoc-ingest', '0032_git_diffs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
+  ('assoc-ingest', '0033_directories', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));

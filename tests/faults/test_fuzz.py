@@ -7,6 +7,7 @@ prints the smallest input that shows it and its seed; `FUZZ_SEED` begins with th
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import tempfile
@@ -22,6 +23,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from tests.faults.amounts import FUZZ_SECONDS
 from tests.faults.damage import FUZZED, IN_FILES, Fixture, assert_storable, damaged, fixtures
+from tests.support.cases import CASES, home_of
+from tests.support.cases import SOURCES as IN
 from tests.support.dump import assert_same, check, dump, pieces_of
 from tests.support.pieces import read_in_pieces
 from tests.support.strategies import lines as transcript_lines
@@ -207,6 +210,60 @@ def test_no_file_makes_a_sync_fail_or_is_half_read(name: str, template: Path, pl
     assert fuzz(st.sampled_from(fixtures(name)).flatmap(some_content), holds, at_once=10) >= 20
     assert seen["files"] >= 10
     assert seen["issues"] > 0
+
+
+STORES = [case for case in CASES if [*IN.glob(f"{case}/home/**/*.sql")]] + ["codex/packed-rollouts"]
+_bytes = st.sampled_from(
+    [b"", b"\0", b"\xff", b"\r\n", b"SQLite format 3\0", b"\0" * 4096, b"\xff" * 64]
+)
+
+
+@pytest.mark.parametrize("case", STORES)
+def test_bytes_that_are_changed_anywhere_in_a_store_lose_nothing(
+    case: str, template: Path, place: Path
+) -> None:
+    """In a database or a packed file: no exception, an issue with its place, old rows kept."""
+    seen: Counter[str] = Counter()
+    home = home_of(case, place)
+    before = Path(shutil.copy(template, place / "before.db"))
+    sync(before, [home])
+    kept = dump(before)["messages"]
+    files = [path for path in home.rglob("*") if path.suffix in (".sqlite", ".db", ".zst")]
+    paths = {str(path.relative_to(home)): path.read_bytes() for path in files}
+
+    def holds(example: tuple[str, list[tuple[float, bytes]], float]) -> None:
+        name, changes, end = example
+        whole, file = paths[name], home / name
+        data = whole[: int(len(whole) * end)]
+        for part, new in changes:
+            at = int(len(data) * part)
+            data = data[:at] + new + data[at + len(new) :]
+        database = Path(shutil.copy(before, place / "one.db"))
+        try:
+            file.write_bytes(data)
+            os.utime(file, ns=(1, 2 * 10**18))
+            with suppress(UsageError):  # what shows whose home it is may be what is damaged
+                sync(database, [home])
+        finally:
+            file.write_bytes(whole)
+        check(database)
+        shown = dump(database)
+        issues = [i for i in shown["issues"] if name in i["file_id"] and i not in known]
+        if issues:
+            seen["issues"] += 1
+            rest = {json.dumps(row, sort_keys=True) for row in shown["messages"]}
+            assert {json.dumps(row, sort_keys=True) for row in kept} <= rest
+        seen["files"] += 1
+
+    known = dump(before)["issues"]
+    change = st.tuples(st.floats(0, 1, exclude_max=True), _bytes)
+    example = st.tuples(
+        st.sampled_from(sorted(paths)),
+        st.lists(change, min_size=1, max_size=4),
+        st.sampled_from([1.0, 1.0, 1.0, 0.7, 0.1]),
+    )
+    assert fuzz(example, holds, at_once=10) >= 20
+    assert seen["issues"] > 5
 
 
 # -- what was found ------------------------------------------------------------------------------

@@ -66,6 +66,7 @@ STAY = {
         *("head_hash", "tail_hash", "prefix_crc", "context"),
     },
     "line_types": {"first_offset"},
+    "projects": {"directory"},
     "subagents": {"spawned_by"},
     "sync_runs": {"files_read", "bytes_read", "rows", "issues"},
     "task_dependencies": {"file_id"},

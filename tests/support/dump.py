@@ -28,7 +28,7 @@ from assoc_ingest.files import archive
 from assoc_ingest.files.entries import opened
 from assoc_ingest.files.exclusions import CREDENTIAL_LEFT_OUT, REASONS
 from assoc_ingest.files.parsing import NOT_A_TRANSCRIPT, RAN_AWAY
-from assoc_ingest.files.stored_names import original_parts
+from assoc_ingest.files.stored_names import UNOPENED, original_parts
 from assoc_ingest.files.tail import pieces
 from assoc_ingest.records import ENTRY_KINDS
 from assoc_ingest.source import DATABASE, DOCUMENT, FOREIGN_DOCUMENT, LOG, entry_names
@@ -353,7 +353,7 @@ def _shape(connection: sqlite3.Connection, file: sqlite3.Row) -> str | None:
     return SOURCES[kind].shape(claim) if claim else None
 
 
-_ABOUT_THE_FILE = "select 1 from issues where file_id = ? and reason in (?, ?, ?)"
+_ABOUT_THE_FILE = "select 1 from issues where file_id = ? and reason in (?, ?, ?, ?, ?)"
 
 
 def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes) -> None:
@@ -370,7 +370,7 @@ def _check_tiles(connection: sqlite3.Connection, file: sqlite3.Row, data: bytes)
                 continue  # a part of a line, which is spoken of all the same
             is_note = table == "issues" and not row["quarantined"]
             (notes if is_note else stretches).add((row["byte_offset"], row["byte_length"]))
-    about = (file["id"], ODD_TIME, NOT_A_TRANSCRIPT, RAN_AWAY)
+    about = (file["id"], ODD_TIME, NOT_A_TRANSCRIPT, RAN_AWAY, *UNOPENED)
     if connection.execute(_ABOUT_THE_FILE, about).fetchone():
         stretches.discard((0, 0))
         notes.discard((0, 0))

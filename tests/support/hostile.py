@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +35,25 @@ _STRUCTURE = {
 
 
 def spoil(home: Path) -> None:
-    """Put what acts behind each text and name that the JSON of a home states.
+    """Put what acts behind each text and name that the files of a home state: in JSON, in the rows
+    of a database, in lines of any other text.
 
     Names of fields, times and what says how the format goes on stay.
     """
-    for path in home.rglob("*.json*"):
-        lines = path.read_bytes().splitlines() if path.suffix == ".jsonl" else [path.read_bytes()]
-        path.write_text("\n".join(json.dumps(_spoilt(json.loads(line))) for line in lines) + "\n")
+    for path in filter(Path.is_file, home.rglob("*")):
+        data = path.read_bytes()
+        if data.startswith(b"SQLite format 3"):
+            _spoil_database(path)
+        elif path.suffix in (".md", ".txt", ".yaml"):
+            lines = data.decode().splitlines()
+            path.write_text("".join(f"{line}{EVIL}\n" for line in lines))
+        elif ".json" in path.name:
+            lines = data.splitlines() if path.suffix == ".jsonl" else [data]
+            path.write_bytes(b"".join(_spoilt_json(line) + b"\n" for line in lines))
+
+
+def _spoilt_json(data: bytes | str) -> bytes:
+    return json.dumps(_spoilt(json.loads(data))).encode()
 
 
 def _spoilt(value: Any, key: str = "") -> Any:
@@ -48,6 +63,26 @@ def _spoilt(value: Any, key: str = "") -> Any:
         return [_spoilt(inner, key) for inner in value]
     is_free = isinstance(value, str) and key not in _STRUCTURE and not _TIME.match(value)
     return value + EVIL if is_free else value
+
+
+def _spoil_database(path: Path) -> None:
+    """Texts in columns that join rows stay: those whose name is `id` or ends in it."""
+    with closing(sqlite3.connect(path)) as connection:
+        tables = connection.execute("select name from sqlite_master where type = 'table'")
+        for (table,) in tables.fetchall():
+            columns = [row[1] for row in connection.execute(f'pragma table_info("{table}")')]
+            for column in columns:
+                if not column.lower().endswith(("id", "board", *_STRUCTURE)):
+                    connection.create_function("spoilt", 1, partial(_spoilt_value, column))
+                    connection.execute(f'update "{table}" set "{column}" = spoilt("{column}")')
+        connection.commit()
+
+
+def _spoilt_value(column: str, value: object) -> object:
+    with suppress(ValueError, TypeError):
+        if isinstance(json.loads(value), dict | list):  # type: ignore[arg-type]
+            return _spoilt_json(value).decode()  # type: ignore[arg-type]
+    return _spoilt(value, column)
 
 
 Maker = Callable[[int], str]

@@ -299,7 +299,8 @@ select iif(count(*) = count(e.gone_at), max(e.gone_at), null) from (
     select gone_at from project_entries where project_id = projects.id
     union all select gone_at from session_entries where project_id = projects.id
 ) e
-where not exists (select 1 from files f where f.project_id = projects.id)
+where projects.directory is null
+and not exists (select 1 from files f where f.project_id = projects.id)
 and not exists (
     select 1 from sessions s where s.project_id = projects.id and s.gone_at is null
 )
@@ -333,7 +334,7 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     ids = touched.projects | linked_worktrees(connection, "select id from touched_files")
     related = relatives(connection, ids)
     removed = connection.execute(  # the old name of a directory that was moved
-        f"delete from projects where id in ({id_list(ids)})"
+        f"delete from projects where id in ({id_list(ids)}) and directory is null"
         " and not exists (select 1 from files f where f.project_id = projects.id)"
         " and not exists (select 1 from session_entries e where e.project_id = projects.id)"
         " and not exists (select 1 from project_entries e where e.project_id = projects.id)"
@@ -409,8 +410,8 @@ def _describe(connection: sqlite3.Connection, project_id: int) -> None:
 def _directory_name(connection: sqlite3.Connection, project_id: int) -> str | None:
     """Return the name of the project's directory as it is spelled; the key can be in lower case."""
     key, path = connection.execute(
-        "select p.key, (select min(f.path) from files f where f.project_id = p.id)"
-        " from projects p where p.id = ?",
+        "select p.key, coalesce((select min(f.path) from files f where f.project_id = p.id),"
+        " p.directory) from projects p where p.id = ?",
         (project_id,),
     ).fetchone()
     parts = path.split("/") if path else []

@@ -55,6 +55,8 @@ class Walk:
     """What cannot be read, and why."""
     directories: dict[str, int] | None = None
     """The directories that were listed, with their inodes."""
+    empty: list[str] = field(default_factory=list)
+    """The directories that were listed and have no entries."""
 
     def note(self, place: str, error: OSError) -> None:
         """Record what cannot be read, and why."""
@@ -74,13 +76,25 @@ def entries(directory: str, seen: Walk) -> list[os.DirEntry[str]]:
         if seen.directories is not None:
             seen.directories[directory] = os.stat(directory).st_ino  # noqa: PTH116
         with os.scandir(directory) as found:
-            return _in_byte_order(list(found))
+            listed = _in_byte_order(list(found))
+        if not listed:
+            seen.empty.append(directory)
+        return listed
     except OSError as error:
         if seen.directories is not None:
             seen.directories.pop(directory, None)
         if not isinstance(error, FileNotFoundError):
             seen.note(directory, error)
         return []
+
+
+def is_empty(directory: str) -> bool:
+    """Is there a directory, and nothing in it? Raises OSError if that cannot be found out."""
+    try:
+        with os.scandir(directory) as found:
+            return next(found, None) is None
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _in_byte_order(found: list[os.DirEntry[str]]) -> list[os.DirEntry[str]]:

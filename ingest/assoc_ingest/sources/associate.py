@@ -47,7 +47,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..fields import bounded_json, json_text, left_over, mapping, number, string
 from ..paths import comparable_name
 from ..records import Document, HookEvent, Link, Record, Task, TaskChange, TaskDependency
-from ..source import DOCUMENT, LOG, Claim, Line, Listing, Recognition, Source
+from ..source import DOCUMENT, LOG, Claim, Line, Listing, Recognition, Source, parts_of
 from .claude.stores import homes
 from .jsonl import JSONObject, complete_prefix
 from .reader import Reader, document_text, folded, nothing_in
@@ -61,6 +61,10 @@ _TASK_COLUMNS = (
     *("blocks", "blockedBy"),
 )
 _not_alphanumeric = re.compile(r"[^A-Za-z0-9]")
+
+
+def _is_note(content: bytes) -> bool:
+    return all(f'"{key}"'.encode() in content for key in ("id", *_NOTE_COLUMNS, "fileRefs"))
 
 
 class Associate(Source):
@@ -86,15 +90,32 @@ class Associate(Source):
         return [f"{place}/{self.directory_in_home}" for place in around]
 
     def recognises(self, listing: Listing) -> Recognition:
-        """A home has a file of hook events; one in `ide/` is in the home of Claude Code."""
+        """A home has a file that only this program writes, or is in the home of Claude Code.
+
+        Without the hook events, which can be deleted, its other files show it.
+        """
+        is_guest = False
         for path in listing:
-            if path == "hook-events.jsonl":
-                return Recognition.CERTAIN
-            if path == "ide/hook-events.jsonl":
-                return Recognition.GUEST
-            if path.count("/") > 1:
-                break  # no need to list a large home of Claude Code
-        return Recognition.NO
+            match path.split("/"):
+                case ["hook-events.jsonl"]:
+                    return Recognition.CERTAIN
+                case ["watcher-state.json"] if b'"hook_offsets"' in listing.content(path):
+                    return Recognition.CERTAIN
+                case ["projects", _, "plan-links.json"]:
+                    return Recognition.CERTAIN
+                case ["projects", _, "summaries" | "task-snapshots", name] if self.claim(
+                    parts_of(path)
+                ):
+                    return Recognition.CERTAIN
+                case ["ide", "hook-events.jsonl"]:
+                    return Recognition.GUEST
+                case ["projects", _, name] if _summary(name):
+                    is_guest = True
+                case ["notes", _] | ["projects", _, "notes", _] if not is_guest:
+                    is_guest = _is_note(listing.content(path))
+                case ["projects", _, name] if name.endswith(".jsonl"):
+                    break  # no need to list a large home of Claude Code
+        return Recognition.GUEST if is_guest else Recognition.NO
 
     def descends(self, parts: tuple[str, ...]) -> bool:
         """Only directories of the layout are walked."""

@@ -102,7 +102,7 @@ class Messages(AroundClaude):
         window: int | None = None
         for value in self.objects(lines, _is_message):
             kind = string(value.get("type"))
-            self.begin(value, is_message=kind in ("user", "assistant"))
+            self.begin(value, is_message=kind in ("user", "assistant", "research_result"))
             raw = mapping(value.get("claudeMessage"))
             if kind == "user":
                 self._blocks(value.get("content"), "prompt", "user")

@@ -16,7 +16,7 @@ SQLite ends the batch: continuing after a row failed would commit rows without t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -346,6 +346,15 @@ class Batch:
         """Remove the entries of lists that have been gone since a time between these two."""
         self._buffer.flush()
         remove_entries(self.connection, self._touched, since, before)
+
+    def note_directories(self, directories: Mapping[tuple[int, str], str | None]) -> None:
+        """Record the empty directories of projects, by source and key; None: it has none."""
+        for (source_id, key), name in directories.items():
+            project = self._file_rows.identify("projects", source_id=source_id, key=key)
+            self.connection.execute(
+                "update projects set directory = ? where id = ?", (name, project)
+            )
+            self._touched.projects.add(project)
 
     def mark_gone(self, file_ids: Iterable[int]) -> None:
         """Record that files are missing as of now; their rows stay."""

@@ -151,14 +151,16 @@ def remove_entries(
 
 def _touch_neighbours(connection: sqlite3.Connection, touched: Touched, file_id: int) -> None:
     """Record the files that depend on this one: those that state a dependency of its tasks, list
-    its chats, or have prompts into which its text was pasted."""
+    its chats, have prompts into which its text was pasted, or messages of the team's lead."""
     rows = connection.execute(
         "select o.file_id from task_links l join task_links o on o.list_key = l.list_key"
         " where l.file_id = ?1 and o.file_id <> ?1"
         " union select o.id from files f join files o on o.source_id = f.source_id"
         f" where f.id = ?1 and o.id <> ?1 and f.kind in {_LISTS} and o.kind in {_LISTS}"
         " union select i.file_id from pastes p join prompts i"
-        " on instr(i.paste_hashes, p.hash) where p.file_id = ?1",
+        " on instr(i.paste_hashes, p.hash) where p.file_id = ?1"
+        " union select i.file_id from teams t join inbox_items i"
+        " on i.session_id = t.lead_session_id where t.file_id = ?1",
         (file_id,),
     ).fetchall()
     touched.files.update(neighbour for (neighbour,) in rows)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from ..files.walk import (
     apart,
     default_roots,
     directories_in_homes,
+    is_empty,
     recognised,
     root_at,
     walk,
@@ -38,9 +40,9 @@ from ..paths import PULLED, is_absolute, is_directory, is_file, obstacle, real_p
 from ..secrets.forget import ForgottenSecrets
 from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..sources import SOURCES
-from ..store.batch import KnownFiles
+from ..store.batch import Batch, KnownFiles
 from ..store.runs import Report
-from ..store.transaction import transaction
+from ..store.transaction import Clock, transaction
 from ..store.upserts import OF_THEIR_PLACE
 
 if TYPE_CHECKING:
@@ -52,6 +54,36 @@ if TYPE_CHECKING:
 #
 # This is the only place where a path from a transcript is looked up on disk: an absolute path,
 # and only to see whether it exists.
+
+
+def look_at_directories(connection: sqlite3.Connection, plan: Plan) -> None:
+    """Record which projects have an empty directory; those that have nothing else come and go."""
+    ids = source_ids(connection)
+    kept: set[tuple[int, str]] = set()
+    new = {
+        (ids[root.source.name, root.name], key): name
+        for root, name in sorted(plan.empty, key=itemgetter(1), reverse=True)
+        if (key := root.source.project_key(name)) is not None
+    }
+    changes: dict[tuple[int, str], str | None] = {}
+    roots = {ids[root.source.name, root.name]: root for root in plan.roots}
+    rows = connection.execute(
+        "select source_id, key, directory from projects where directory is not null"
+    )
+    for source_id, key, directory in rows:
+        root = roots.get(source_id)
+        above = root.source.directory_of_projects if root is not None else None
+        if root is None or above is None or _is_empty(root):
+            continue
+        with suppress(OSError):  # it is as it was
+            if is_empty(root.location((above, directory))):
+                kept.add((source_id, key))
+            else:
+                changes[source_id, key] = None
+    changes |= {place: name for place, name in new.items() if place not in kept}
+    if changes:
+        with Batch(connection, Clock(connection).now()) as batch:
+            batch.note_directories(changes)
 
 
 def look_at_projects(connection: sqlite3.Connection) -> None:
@@ -261,6 +293,8 @@ class Plan:
     """The forgotten conversations that were recognised at other paths."""
     directories: dict[str, int] = field(default_factory=dict)
     """The directories that were listed, with their inodes."""
+    empty: list[tuple[Root, str]] = field(default_factory=list)
+    """The directories of projects that are empty: their roots and names."""
     is_doubtful: bool = False
     """The places to which it is limited are not enough to decide what has to be done."""
 
@@ -405,6 +439,7 @@ def _plan_root(
         plan.work.append(work)
     report.symlinks += seen.symlinks
     report.unreadable += seen.unreadable
+    plan.empty += _empty_projects(root, seen, plan)
     if is_bare and places == WHOLE and _is_empty(root) and stored.all():
         report.missing_roots.append(root.name)
         return seen
@@ -412,6 +447,17 @@ def _plan_root(
         if file.gone_at is None and not seen.hides(root.location(parts_of(file.path))):
             plan.gone.append((root, file))
     return seen
+
+
+def _empty_projects(root: Root, seen: Walk, plan: Plan) -> Iterator[tuple[Root, str]]:
+    """Yield the empty directories of projects, but none whose name has a forgotten credential."""
+    above = root.source.directory_of_projects
+    if above is None:
+        return
+    for path in seen.empty:
+        head, name = os.path.split(path)
+        if head == root.location((above,)) and not plan.secrets.are_in(stored_name(name)):
+            yield root, stored_name(name)
 
 
 def _without_secrets(
@@ -467,10 +513,7 @@ def _work(*about: Any, **more: Any) -> Work:
 def _is_empty(root: Root) -> bool:
     """Is the root's directory empty or missing?"""
     try:
-        with os.scandir(root.path) as entries:
-            return next(entries, None) is None
-    except FileNotFoundError:
-        return True
+        return not root.path.exists() or is_empty(str(root.path))
     except OSError:
         return False  # elsewhere it is reported that it cannot be read
 

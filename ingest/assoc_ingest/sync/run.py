@@ -45,6 +45,7 @@ from .plan import (
     find_roots,
     given_roots,
     is_large,
+    look_at_directories,
     look_at_projects,
     make_plan,
     match_moved,
@@ -413,6 +414,7 @@ def sync_into(
                         thorough=options.full, jobs=options.jobs, is_new=goes_on,
                     )  # fmt: skip
                 derive_what_others_decide(connection)
+                look_at_directories(connection, plan)
                 _refresh_surroundings(connection, plan, options, report)
     except BaseException as error:
         report.error = str(error) or type(error).__name__

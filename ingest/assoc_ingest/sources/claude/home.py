@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
 from ...fields import integer, mapping, sample, string
+from ...paths import comparable_name
 from ...records import (
     BY_META,
     AgentLink,
@@ -83,6 +84,7 @@ class Claude(Source):
     label = "Claude Code"
     is_agent = True
     retention_days = 30
+    directory_of_projects = "projects"
     known_lines = KNOWN_LINES | {"started", "result"}  # of transcripts, and of journals
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
@@ -183,6 +185,10 @@ class Claude(Source):
         if run is not None and name == "journal.jsonl":
             return in_project("workflow_journal", directory, session, None, run)
         return None
+
+    def project_key(self, directory: str) -> str | None:
+        """Names that differ in case only are one directory on Windows."""
+        return None if stores.is_left_alone(directory) else comparable_name(directory)
 
     def shape(self, claim: Claim) -> str:
         """Transcripts and journals grow; sidecars and snapshots are rewritten as a whole."""

@@ -40,8 +40,11 @@ from ...source import (
     Context,
     Database,
     Line,
+    Listing,
+    Recognition,
     Table,
     entry_names,
+    parts_of,
 )
 from ...when import utc
 from ..chat_reader import AgentSource
@@ -321,6 +324,10 @@ _private_file = re.compile(
 ).fullmatch
 _PRIVATE_DIRECTORIES = ("log", "shell_snapshots")
 _LISTS = {"session_index.jsonl": "thread_names", "history.jsonl": "history"}
+_FIELDS = {
+    "session_index.jsonl": ("id", "thread_name", "updated_at"),
+    "history.jsonl": ("session_id", "ts", "text"),
+}
 
 KNOWN_LINES = frozenset(
     [
@@ -374,6 +381,17 @@ class Codex(AgentSource):
     def resume_command(self, session_key: str) -> list[str] | None:
         """The program accepts the id of a thread, which is a uuid."""
         return ["codex", "resume", session_key] if _uuid(session_key) else None
+
+    def recognises(self, listing: Listing) -> Recognition:
+        """A home has rollouts. If all are deleted, its lists and databases are still its own."""
+        lists = []
+        for path in listing:
+            if self.claim(parts_of(path)):
+                if "/" in path:
+                    return Recognition.CERTAIN
+                lists.append(path)
+        is_home = any(_is_ours(path, listing.content(path)) for path in lists)
+        return Recognition.POSSIBLE if is_home else Recognition.NO
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Credentials, settings and logs in the root, and snapshots of the environment."""
@@ -463,6 +481,15 @@ class Codex(AgentSource):
         if self.shape(claim) == DOCUMENT:
             return rollout.read_document(lines), {}
         return rollout.read(lines), known
+
+
+def _is_ours(name: str, content: bytes) -> bool:
+    """Has a file in the root what Codex writes there: the fields of a list, or its tables?"""
+    of_database = layout(name)
+    if of_database is not None:
+        return f"CREATE TABLE {of_database.tables[0].name}".encode() in content
+    first = next(filter(bytes.strip, content.split(b"\n")), b"")
+    return all(f'"{key}"'.encode() in first for key in _FIELDS.get(name, (" ",)))
 
 
 def _thread(parts: tuple[str, ...]) -> str | None:
