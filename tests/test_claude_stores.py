@@ -12,6 +12,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ from assoc_ingest.store.rows import Written
 from assoc_ingest.store.runs import Report
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.prune import prune_gone
-from assoc_ingest.upkeep.status import look, sentences_of
+from assoc_ingest.upkeep.status import look, sentences_of, sentences_of_places
 
 SECRET = "sk-planted-4f2a9c"
 INBOX = "teams/crew/inboxes/alice.json"
@@ -795,6 +796,40 @@ def test_lines_of_unknown_types_are_reported_with_the_version_that_wrote_them(
         " of-tomorrow (2 lines)",
         "1 kind of line is new in Claude Code 2.1.331: of-next-week\\x1b[2J (1 line)",
     ]
+
+
+def test_directories_and_databases_that_no_reader_knows_are_named_and_not_opened(
+    place: Place, opened: list[str]
+) -> None:
+    write(place.home, f"{PROJECT}/{SESSION}.jsonl", user("a", "u1", version="2.1.330"))
+    for directory in ("mail-v2", "plugins", "daemon-3", "theassociate", ".cache", "tasks"):
+        (place.home / directory).mkdir()
+    place.put("mail-v2/secret.json", {"key": SECRET})
+    place.put("mail_1.sqlite", b"SQLite format 3")
+    place.put("mail_1.sqlite-wal", b"")
+    place.put("notes.txt", b"x")
+    codex = place.home.with_name("codex")
+    rollout = f"sessions/2026/05/23/rollout-2026-05-23T18-25-15-{SESSION}.jsonl"
+    write_bytes(codex, rollout, b"{}\n")
+    for name in ("queue_1.sqlite", "logs_1.sqlite", "thread_history_2.sqlite", "mail_1.sqlite"):
+        write_bytes(codex, name, b"")
+    place.sync()
+    sync(place.database, [place.home, codex])
+    with closing(connect(place.database)) as connection:
+        status = look(connection, place.database)
+    assert [
+        (row["source"], row["kind"], row["name"], row["version"]) for row in status.new_places
+    ] == [
+        ("claude", "directory", "mail-v2", "2.1.330"),
+        ("claude", "database", "mail_1.sqlite", "2.1.330"),
+        ("codex", "database", "mail_1.sqlite", None),
+    ]
+    assert list(sentences_of_places(status.new_places)) == [
+        f"Not known and not opened in {place.home}: directory mail-v2, database mail_1.sqlite"
+        " (last read there: Claude Code 2.1.330)",
+        f"Not known and not opened in {codex}: database mail_1.sqlite",
+    ]
+    assert not [path for path in opened if "mail" in path]
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
 
 from .records import Record
@@ -302,6 +303,9 @@ class Source(Protocol):
     known_lines: frozenset[str]
     """The types of lines that its reader knows, whatever it makes of them: `type`, or where the
     subtype matters, `type/subtype`. Lines of any other type are reported as new."""
+    unread_places: tuple[str, ...] | None = None
+    """Patterns of names of directories and databases in its home that are known and not read.
+    Others that it does not read are reported as new; with None, none are."""
     database: Database | None = None
     """How its databases are read, if it has any and all are alike: files of the kind `DATABASE`."""
 
@@ -337,6 +341,16 @@ class Source(Protocol):
     def knows(self, kind: str, subtype: str) -> bool:
         """Does the reader know this type of line? What has no type is no line of a log."""
         return not kind or kind in self.known_lines or f"{kind}/{subtype}" in self.known_lines
+
+    def knows_place(self, name: str) -> bool:
+        """Is it known what this directory or database in the home is?"""
+        parts = (name,)
+        return (
+            any(fnmatchcase(name, pattern) for pattern in self.unread_places or ())
+            or self.withholds(parts)
+            or self.descends(parts)
+            or self.claim(parts) is not None
+        )
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Must this file or directory never be opened, because it contains only secrets?

@@ -453,6 +453,10 @@ class Copilot(AgentSource):
 
     name = "copilot"
     label = "Copilot CLI"
+    unread_places = (
+        *("agents", "history-session-state", "hooks", "ide", "pkg", "restart", "session-store.db"),
+        *("skills",),
+    )
     known_lines = TYPES
     variable, place = "COPILOT_HOME", ".copilot"
     resume = ("copilot", "--resume={}")

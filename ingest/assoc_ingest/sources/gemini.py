@@ -397,6 +397,9 @@ class Gemini(AgentSource):
 
     name = "gemini"
     label = "Gemini CLI"
+    unread_places = (
+        *("agents", "antigravity*", "commands", "extensions", "history", "policies", "skills"),
+    )
     known_lines = TYPES
     variable, below, place = "GEMINI_CLI_HOME", ".gemini", ".gemini"
     resume = ("gemini", "--resume", "{}")

@@ -508,6 +508,7 @@ class OpenCode(AgentSource):
 
     name = "opencode"
     label = "OpenCode"
+    unread_places = ("bin", "log", "project", "repos", "snapshot", "tool-output", "worktree")
     known_lines = frozenset(["project", "session", "message", "part", "todo"])
     # The same on macOS and Windows.
     variable, below, place = "XDG_DATA_HOME", "opencode", ".local/share/opencode"

@@ -13,9 +13,11 @@ from pathlib import Path
 from .. import sql, terminal
 from ..ask.output import write, write_table
 from ..fields import number
-from ..files.stored_names import original_root
+from ..files.exclusions import load_secrets
+from ..files.stored_names import original_root, stored_name
+from ..files.walk import DIRECTORY, FILE, Walk, entries, kind_of_entry
 from ..paths import unlisted
-from ..source import FOREIGN, FOREIGN_DOCUMENT
+from ..source import FOREIGN, FOREIGN_DOCUMENT, Source
 from ..sources import SOURCES
 from ..store.database import lock_of, log_of
 from ..store.transaction import Clock, of_clock_behind, said
@@ -23,6 +25,7 @@ from ..terminal import Paint, safe, safe_json
 
 _Row = dict[str, object]
 _LISTED = 10
+_DATABASES = (".sqlite", ".sqlite3", ".db", ".vscdb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,9 @@ class Status:
     """The roots that cannot be read now, and why."""
     new_lines: list[_Row]
     """Types of lines that no reader knows, with the oldest version of the agent that wrote them."""
+    new_places: list[_Row]
+    """Directories and databases in homes that no reader knows, with the newest version of the agent
+    that was read there. They are not opened."""
     pending: int
     """The number of forgotten items that may have left traces in the database file."""
 
@@ -69,6 +75,7 @@ def look(connection: sqlite3.Connection, database: Path) -> Status:
         _rows(connection, "reports/issues_by_reason"),
         _unreadable(sources),
         _new_lines(connection),
+        _new_places(connection, sources),
         _pending(connection),
     )
 
@@ -101,6 +108,49 @@ def _new_lines(connection: sqlite3.Connection) -> list[_Row]:
             kept["lines"] = int(str(kept["lines"])) + int(str(row["lines"]))
             kept["version"] = min(filter(None, (kept["version"], row["version"])), key=_numbers)
     return sorted(found.values(), key=lambda row: (str(row["label"]), _numbers(row["version"])))
+
+
+def _new_places(connection: sqlite3.Connection, sources: list[_Row]) -> list[_Row]:
+    homes: dict[str, list[Source]] = {}
+    for row in sources:
+        if row["kind"] in SOURCES:
+            homes.setdefault(str(row["root"]), []).append(SOURCES[str(row["kind"])])
+    secrets = load_secrets(connection)
+    rows: list[_Row] = []
+    for root, readers in homes.items():
+        of = next((source for source in readers if source.unread_places is not None), None)
+        for entry in entries(str(original_root(root)), Walk()) if of is not None else ():
+            name, kind = stored_name(entry.name), kind_of_entry(entry, Walk())
+            if kind == FILE and entry.name.endswith(_DATABASES):
+                kind = "database"
+            elif kind != DIRECTORY:
+                continue
+            is_known = name.startswith(".") or any(source.knows_place(name) for source in readers)
+            if of is not None and not is_known:
+                about = {"source": of.name, "label": of.label, "root": root}
+                rows.append({**about, "name": secrets.covered(name), "kind": kind})
+    for row in rows:
+        (row["version"],) = connection.execute(
+            "select max(x.agent_version) from transcripts x join files f on f.id = x.file_id"
+            " join sources r on r.id = f.source_id where r.kind = ? and r.root = ?"
+            " and x.ended_at = (select max(y.ended_at) from transcripts y"
+            "  join files g on g.id = y.file_id"
+            "  where g.source_id = f.source_id and y.agent_version is not null)",
+            (row["source"], row["root"]),
+        ).fetchone()
+    return rows
+
+
+def sentences_of_places(rows: list[_Row]) -> Iterator[str]:
+    """Yield a sentence for each home that has directories or databases that no reader knows."""
+    homes: dict[tuple[object, ...], list[_Row]] = {}
+    for row in rows:
+        homes.setdefault((row["root"], row["label"], row["version"]), []).append(row)
+    for (root, label, version), new in homes.items():
+        named = ", ".join(f"{row['kind']} {row['name']}" for row in new[:_LISTED])
+        more = f" and {len(new) - _LISTED} more" if len(new) > _LISTED else ""
+        read = f" (last read there: {label} {version})" if version else ""
+        yield safe(f"Not known and not opened in {root}: {named}{more}{read}")
 
 
 def _numbers(version: object) -> list[int]:
@@ -167,6 +217,8 @@ def write_status(connection: sqlite3.Connection, status: Status, *, as_json: boo
     for row in status.unreadable:
         write([paint(f"\nCould not read {row['root']}: {row['reason']}\n", "red")])
     write(paint(f"\n{line}\n", "yellow") for line in sentences_of(status.new_lines))
+    places = sentences_of_places(status.new_places)
+    write(paint(f"\n{line}\n", "yellow") for line in places)
     if status.pending:
         remedy = "Traces of forgotten data may remain in the file. Run: assoc-ingest compact"
         write([paint(f"\n{remedy}\n", "red")])

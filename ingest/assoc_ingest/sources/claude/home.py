@@ -85,6 +85,11 @@ class Claude(Source):
     is_agent = True
     retention_days = 30
     directory_of_projects = "projects"
+    unread_places = (
+        *("backup*", "*.bak*", "cache", "chrome", "downloads", "ide", "image-cache", "local"),
+        *("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills"),
+        *("session-data", "statsig", "theassociate", "transcripts", "uploads", "worktrees"),
+    )
     known_lines = KNOWN_LINES | {"started", "result"}  # of transcripts, and of journals
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:

@@ -369,6 +369,10 @@ class Codex(AgentSource):
 
     name = "codex"
     label = "Codex"
+    unread_places = (
+        *("automations", "cache", "memories", "plugins", "prompts", "rules", "skills", "sqlite"),
+        *("thread_history_*.sqlite", "tmp", "vendor_imports", "worktrees"),
+    )
     known_lines = KNOWN_LINES
 
     def knows(self, kind: str, subtype: str) -> bool:
@@ -487,7 +491,7 @@ def _is_ours(name: str, content: bytes) -> bool:
     """Has a file in the root what Codex writes there: the fields of a list, or its tables?"""
     of_database = layout(name)
     if of_database is not None:
-        return f"CREATE TABLE {of_database.tables[0].name}".encode() in content
+        return f" TABLE {of_database.tables[0].name}".encode() in content
     first = next(filter(bytes.strip, content.split(b"\n")), b"")
     return all(f'"{key}"'.encode() in first for key in _FIELDS.get(name, (" ",)))
 
