@@ -168,7 +168,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.filters._date": ("digits", "dashes"),
     "ask.filters._long_ago": ("digits", "spaces"),
     "ask.filters._moment": ("digits", "dashes"),
-    "mcp.budget._plain": ("letters", "dots"),
+    "questions.fit._plain": ("letters", "dots"),
     "mcp.server._option": ("dashes", "letters"),
     "paths._in_repository": ("letters", "worktrees", "lines"),
     "paths._named_after_drive": ("dashes", "letters"),

@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from .. import sql
 from .question import Field, ProjectField, Reader, Size, question
 
 if TYPE_CHECKING:
@@ -150,6 +149,7 @@ def _wanted(reader: Reader, what: str, line: int | None, project: str | None) ->
 
 
 def _blamed(reader: Reader, names: Names, found: Conversation) -> Blamed:
+    from .. import sql
     from ..ask.blame import excerpt
     from ..ask.refs import short_key
 

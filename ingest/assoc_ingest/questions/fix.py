@@ -6,8 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from .. import sql
-from ..terminal import many
 from .question import Field, ProjectField, Reader, Size, question
 
 if TYPE_CHECKING:
@@ -96,6 +94,8 @@ class Fixes:
     @property
     def said(self) -> str:
         """How often the error was found, and how often it ended, in a sentence."""
+        from ..terminal import many
+
         errors, ended, guesses, conversations = (
             int(str(self.of[name])) for name in ("errors", "ended", "guesses", "conversations")
         )
@@ -171,6 +171,7 @@ def _certainty(errors: list[FoundError]) -> str | None:
 
 
 def _occurrence(reader: Reader, names: Names, error: FoundError) -> Occurrence:
+    from .. import sql
     from ..ask.blame import line_of, texts_of
     from ..ask.refs import short_key
 

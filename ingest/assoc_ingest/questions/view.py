@@ -39,7 +39,8 @@ class Shown(str):
 def rendered(name: str, form: str, block: str, context: Mapping[str, object]) -> str:
     """Return a block of the template of a question; `form` is txt, mcp or html."""
     template = environment(form).get_template(f"{name}.{form}")
-    return "".join(template.blocks[block](template.new_context(dict(context)))).rstrip("\n")
+    text = "".join(template.blocks[block](template.new_context(dict(context)))).rstrip("\n")
+    return Markup(text) if form == "html" else text  # noqa: S704 - what it prints is escaped
 
 
 @cache
