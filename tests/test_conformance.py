@@ -139,7 +139,7 @@ def test_what_reads_a_file_is_gone_with_it(group: str, fresh: Fresh, place: Path
 
 
 @of_groups
-@pytest.mark.parametrize("chunk", [1, 150, 1000][: times(10)])
+@pytest.mark.parametrize("chunk", [3, 150, 1, 1000][: times(10)])
 def test_the_size_of_the_pieces_does_not_matter(
     group: str, chunk: int, fresh: Fresh, place: Path
 ) -> None:

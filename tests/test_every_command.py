@@ -241,6 +241,7 @@ def test_a_command_that_is_printed_opens_what_it_names(
     assert code(*words, "--db", str(filled)) == 0, code.err
 
 
+@pytest.mark.slow
 def test_on_a_terminal_only_our_own_colours_act(filled: Path) -> None:
     """A colour that is in a text is shown, not obeyed, whether or not a pager is there."""
     for pager, kind in (("cat", "xterm"), ("no-such-pager", "emacs")):

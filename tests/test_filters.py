@@ -147,6 +147,8 @@ SURFACES: dict[Surface, set[str]] = {
 }  # fmt: skip
 """What can be asked where; a filter that a surface does not have is not asked there."""
 
+PAGES = (on_the_list, on_the_search, on_the_report)
+
 CASES: list[tuple[dict[str, str], str]] = [
     ({}, "05 06 07 08 night 09 10 11 12 13 14 15 16 17 18 19 20"),
     ({"since": "today"}, "20"),
@@ -185,7 +187,13 @@ CASES: list[tuple[dict[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize("surface", SURFACES, ids=lambda surface: surface.__name__)
+@pytest.mark.parametrize(
+    "surface",
+    [
+        pytest.param(s, marks=pytest.mark.slow if s in PAGES else (), id=s.__name__)
+        for s in SURFACES
+    ],
+)
 def test_a_filter_leaves_the_same_everywhere(filled: Shell, surface: Surface) -> None:
     named = {"told_to_an_agent": "On {}", "recent_for_an_agent": "On {}"}
     form = named.get(surface.__name__, "{:0>8}-session")

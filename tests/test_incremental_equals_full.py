@@ -432,10 +432,10 @@ def forbidden(file: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3))])
 def test_incremental_equals_full(part: int, template: Path) -> None:
-    """40 histories of 30 steps with `--all`, in four parts that can run side by side."""
+    """24 histories of 30 steps with `--all`, in four parts that can run side by side."""
     Homes.template = template
     steps = max(30, settings().stateful_step_count)
-    examples = settings().max_examples // 6 * times(1, 1)
+    examples = max(2, settings().max_examples // 10) * times(1, 1)
     run_state_machine_as_test(
         Homes, settings=settings(max_examples=examples, stateful_step_count=steps)
     )

@@ -808,6 +808,7 @@ def spoilt(value: object) -> Iterator[object]:
                 yield [*value[:place], odd, *value[place + 1 :]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "path"), files(), ids=[path for _, path in files()])
 def test_no_value_in_any_field_makes_a_source_fail(case: str, path: str) -> None:
     source = SOURCES[case.split("/")[0]]

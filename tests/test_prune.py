@@ -9,6 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 from tests.support.cases import DEMO, homes_of, of_groups
@@ -137,9 +138,13 @@ class PrunedHomes(Homes):
 @pytest.mark.slow
 def test_pruned_equals_scratch(template: Path) -> None:
     PrunedHomes.template = template
-    run_state_machine_as_test(PrunedHomes)
+    examples = settings().max_examples // 6
+    run_state_machine_as_test(
+        PrunedHomes, settings=settings(max_examples=examples, stateful_step_count=20)
+    )
 
 
+@pytest.mark.slow
 @of_groups
 def test_a_file_that_is_pruned_leaves_no_trace(
     group: str, fresh: Callable[[], Path], place: Path

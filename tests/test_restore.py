@@ -393,6 +393,7 @@ HOSTILE_KINDS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE_KINDS)
 @pytest.mark.parametrize("dry_run", [False, True], ids=["wet", "dry"])
 def test_the_name_of_a_system_leads_nowhere_else(

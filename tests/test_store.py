@@ -177,6 +177,7 @@ def made_newer(database: Path, statement: str) -> bytes:
     return database.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", NEWER.values(), ids=NEWER)
 @pytest.mark.parametrize(
     "command",

@@ -425,6 +425,7 @@ ENVIRONMENTS: dict[str, dict[str, str | None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variables", ENVIRONMENTS.values(), ids=list(ENVIRONMENTS))
 def test_no_environment_ends_a_command(
     variables: dict[str, str | None],

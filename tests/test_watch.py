@@ -126,6 +126,7 @@ class Script:
         return [news for news in self.told if isinstance(news, str)]
 
 
+@pytest.mark.slow
 def test_only_the_places_that_were_told_are_looked_at(home: Path, fresh: Fresh) -> None:
     other = write(home, f"projects/-srv-other/{OTHER}.jsonl", user("there", "u2"))
     below = write(home, f"{PROJECT}/{SESSION}/subagents/agent-a1.jsonl", user("below", "u3"))
@@ -142,6 +143,7 @@ def test_only_the_places_that_were_told_are_looked_at(home: Path, fresh: Fresh) 
     check(database)
 
 
+@pytest.mark.slow
 def test_a_path_that_is_nobodys_is_not_looked_at(home: Path, fresh: Fresh) -> None:
     database = fresh()
 
@@ -517,6 +519,7 @@ def test_a_database_that_is_another_programs_is_left_alone(home: Path, fresh: Fr
         Script(replace, lambda: None).run(database, home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_read", [False, True], ids=["unread", "read"])
 @pytest.mark.parametrize(
     "endings", [("",), ("", "-wal", "-shm"), ("", "-wal", "-shm", ".lock")], ids="+".join
@@ -584,6 +587,7 @@ def test_a_database_that_is_replaced_is_gone_on_with(home: Path, fresh: Fresh) -
     check(database, home)
 
 
+@pytest.mark.slow
 def test_a_lock_that_somebody_removes_is_taken_again(home: Path, fresh: Fresh) -> None:
     database = fresh()
     lock = Path(f"{database}.lock")

@@ -346,6 +346,7 @@ def shown(page: str) -> list[str]:
     return re.findall(r'<th [^>]*data-column="([^"]+)"', page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", sorted(tables()))
 def test_a_table_shows_at_most_eight_columns_first(table: str, site: Any) -> None:
     rows = data(site, f"/story/{table}.json?_size=1")

@@ -221,6 +221,7 @@ def rollout(home: Path, responses: int) -> Path:
     return write(home, f"sessions/2026/05/23/rollout-2026-05-23T18-25-02-{thread}.jsonl", *lines)
 
 
+@pytest.mark.slow
 def test_a_turn_of_many_responses_costs_what_it_has(work: Sync, tmp_path: Path) -> None:
     """In instructions of SQLite, and in calls of functions while its lines are read."""
     costs, calls = [], []

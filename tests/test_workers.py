@@ -143,7 +143,6 @@ class _OutOfOrder:
 JOBS, RESULT = reading._jobs, Workers._result
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [2, 5])
 def test_ids_rows_archive_and_index_depend_on_no_number_of_workers_and_no_speed(
     jobs: int, place: Path, fresh: Fresh, started: list[_Worker]

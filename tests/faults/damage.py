@@ -69,8 +69,7 @@ def fixtures(name: str) -> tuple[Fixture, ...]:
 def _fixtures(name: str) -> Iterator[Fixture]:
     for home in [*sorted(TESTS.glob("sources/*/*/home")), TESTS / "demo" / name]:
         is_built = any(home.glob("*.db.sql"))  # a database: its lines are those of other cases
-        roots = recognised(home, SOURCES) if home.is_dir() and not is_built else []
-        for root in roots:
+        for root in _roots(home) if home.is_dir() and not is_built else ():
             paths = sorted(root.path.rglob("*"))
             yield from _entries(root, [path for path in paths if path.is_file()])
             for path in paths:
@@ -87,6 +86,11 @@ def _fixtures(name: str) -> Iterator[Fixture]:
                     yield Fixture(
                         root.path, root.source, claim, "/".join(parts), shape == LOG, kept
                     )
+
+
+@cache
+def _roots(home: Path) -> tuple[Root, ...]:
+    return tuple(recognised(home, SOURCES))
 
 
 def _entries(root: Root, files: Sequence[Path]) -> Iterator[Fixture]:
