@@ -23,10 +23,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from assoc_ingest.fields import is_count, json_text
-from assoc_ingest.records import Record, Usage
+from assoc_ingest.records import Record
 from assoc_ingest.source import Claim, Context, Line
 from assoc_ingest.sources.chat_reader import AgentSource, ChatReader, actions
 from assoc_ingest.sources.jsonl import JSONObject
+from assoc_ingest.sources.tokens import Counts, since
 
 _action_of = actions(edit="mend", read="peruse")
 _LONGEST_NAME = 200  # letters of a model's name that later lines need
@@ -122,15 +123,7 @@ class _Day:
         spent = value.get("spent")
         if not isinstance(spent, list) or len(spent) != 2 or not all(map(is_count, spent)):
             return
-        before = self.context.get("spent") or [0, 0]
-        given, written = (max(0, now - then) for then, now in zip(before, spent, strict=True))
+        counts = Counts(*since(spent, self.context.get("spent")))
         self.context["spent"] = spent
         reader = self.reader
-        key = f"{self._key}:{reader.start}"
-        reader.spend(
-            Usage(
-                key, None, None, None, self.context.get("model"), reader.moment,
-                given, written, 0, 0, 0, 0, 0, reader.start, reader.length,
-                line_count=1, all_input_tokens=given, all_output_tokens=written,
-            )
-        )  # fmt: skip
+        reader.use(f"{self._key}:{reader.start}", counts, model=self.context.get("model"))

@@ -285,6 +285,8 @@ class ChatReader(Reader):
         self._started: str | None = None
         self._ended: str | None = None
         self._block = 0
+        self._is_meta = self._is_sidechain = 0
+        """Flags of the rows that follow."""
         self._uuid: str | None = None
         self._moment: str | None = None
         self.model: str | None = None
@@ -314,36 +316,43 @@ class ChatReader(Reader):
 
     def say(self, kind: str, text: str, role: str, *, is_error: bool = False) -> None:
         """Add the row of the next block of the line."""
-        is_cut = len(text) > MAX_TEXT
-        text = text[:MAX_TEXT] if is_cut else text
-        is_tool = kind in TOOL_KINDS
         if kind == "prompt" and text.strip():
             self._facts.setdefault("first_prompt", text[:_MAX_PROMPT])
         if self.counts_next and role != "system":
             self._message_count += 1
             self.counts_next = False
+        self.add_row(kind, text, role, self._block, is_error)
+        self._block += 1
+
+    def add_row(self, kind: str, text: str, role: str, block: int, is_error: int) -> None:
+        """Add the row of a block of the line."""
+        is_cut = 0
+        if len(text) > MAX_TEXT:
+            text = text[:MAX_TEXT]
+            is_cut = 1
+        said, given = (None, text) if kind in TOOL_KINDS else (text, None)
+        is_plain = text.isascii()
         self.records.append(
             Message(
                 kind,
-                None if is_tool else text,
-                text if is_tool else None,
+                said,
+                given,
                 role,
                 self._moment,
                 self.model,
                 self._uuid,
                 self.parent,
-                0,
-                0,
+                self._is_meta,
+                self._is_sidechain,
                 int(is_error),
-                int(is_cut),
-                has_cjk(text),
-                has_invisible(text),
+                is_cut,
+                0 if is_plain else has_cjk(text),
+                0 if is_plain else has_invisible(text),
                 self.start,
                 self.length,
-                self._block,
+                block,
             )
         )
-        self._block += 1
 
     def call(
         self,

@@ -36,9 +36,6 @@ from ...fast_json import orjson
 from ...fields import (
     MAX_NAME,
     MAX_TEXT,
-    TOOL_KINDS,
-    has_cjk,
-    has_invisible,
     integer,
     is_count,
     json_text,
@@ -1513,39 +1510,10 @@ class TranscriptReader(ChatReader):
 
     def _say(self, kind: str, text: str, block: int, role: str, is_error: int = 0) -> None:
         """Add the row of one block."""
-        is_cut = 0
-        if len(text) > MAX_TEXT:
-            text = text[:MAX_TEXT]
-            is_cut = 1
-        if kind in TOOL_KINDS:
-            said, given = None, text
-        else:
-            said, given = text, None
-            if kind == "task_notification":
-                self._notification(text)
+        if kind == "task_notification":
+            self._notification(text[:MAX_TEXT])
         self._rows += 1
-        is_plain = text.isascii()
-        self.records.append(
-            Message(
-                kind,
-                said,
-                given,
-                role,
-                self._moment,
-                self.model,
-                self._uuid,
-                self.parent,
-                self._is_meta,
-                self._is_sidechain,
-                is_error,
-                is_cut,
-                0 if is_plain else has_cjk(text),
-                0 if is_plain else has_invisible(text),
-                self.start,
-                self.length,
-                block,
-            )
-        )
+        self.add_row(kind, text, role, block, is_error)
 
     def _notification(self, text: str) -> None:
         """Read the task and the call that a `<task-notification>` names."""

@@ -23,7 +23,6 @@ from ...records import (
     SEARCH,
     AgentLink,
     AgentMeta,
-    Message,
     Record,
     Statement,
     Superseded,
@@ -657,12 +656,10 @@ class Items(ChatReader):
     def say(self, kind: str, text: str, role: str, *, is_error: bool = False) -> None:
         """Add the row of the next block. The title of a fork is not the prompt of its parent."""
         known = self._facts.get("first_prompt")
+        self._is_meta = int(kind == "meta")
         super().say(kind, text, role, is_error=is_error)
         if known is None and self.thread.is_inherited:
             self._facts.pop("first_prompt", None)
-        message = self.records[-1]
-        if kind == "meta" and isinstance(message, Message):
-            self.records[-1] = message._replace(is_meta=1)
 
     def directory(self, cwd: str | None) -> None:
         """Note a working directory; the first one is that of the project."""
