@@ -19,6 +19,7 @@ from assoc_ingest.ask.fix import line_with, telling_lines, words_of
 from assoc_ingest.ask.shell import Likeness, is_same, likeness, only_reads, parsed
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
+from assoc_ingest.questions.fix import Fixes
 from assoc_ingest.sync.run import sync
 
 ERROR = "E   ImportError: cannot import name 'Pool' from 'basin' (/srv/demo/basin.py)"
@@ -62,6 +63,31 @@ def test_what_ended_an_error_comes_with_its_steps(shell: Shell, home: Path) -> N
     assert shell("fix", ERROR) == 0
     assert "Found 1 time in 1 conversation; 1 ended." in shell.out
     assert f"{SESSION[:8]}:5  edit  /srv/demo/basin.py" in shell.out
+
+
+def test_of_many_steps_the_last_before_the_end_are_shown(shell: Shell, home: Path) -> None:
+    talk = Transcript(home, SESSION, "/srv/demo")
+    talk.bash(0, "pytest -q tests", ERROR, is_error=True)
+    for number in range(12):
+        talk.tool(2 + number, "Edit", file_path="/srv/demo/basin.py", old_string=f"{number}",
+                  new_string=f"{number + 1}")  # fmt: skip
+    talk.bash(32, "pytest -q tests", "3 passed")
+    sync(shell.database, [home])
+    (item,) = shell.items("fix", ERROR)
+    steps = [step["text"] for step in item["occurrences"][0]["steps"]]
+    assert steps == [f"-1 +1 · {number} → {number + 1}" for number in range(4, 12)]
+
+
+@pytest.mark.parametrize(
+    ("ended", "guesses", "said"),
+    [
+        (0, 0, "nothing shows that it ended."), (1, 0, "1 ended."), (1, 1, "1 ended (a guess)."),
+        (2, 2, "2 ended (all guessed)."), (3, 1, "3 ended (1 of them guessed)."),
+    ],
+)  # fmt: skip
+def test_what_is_a_guess_is_said(ended: int, guesses: int, said: str) -> None:
+    of = {"errors": 3, "ended": ended, "guesses": guesses, "conversations": 1}
+    assert Fixes(of, 0, [], []).said == f"Found 3 times in 1 conversation; {said}"
 
 
 def test_the_most_frequent_ending_comes_first_and_what_never_ended_last(
