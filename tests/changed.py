@@ -34,6 +34,7 @@ _EVERYTHING = ("tests/conftest.py", "pyproject.toml", "Makefile", "schema/0", "s
 """Where a change may break any test."""
 
 _word = re.compile("[a-z_]+")
+_NEAR = 40  # test files of which slow tests run
 _NOTHING_RAN = 5  # exit code of pytest
 
 
@@ -256,10 +257,28 @@ def chosen(changed: Iterable[str]) -> Choice:
         steps = leading_to(file) or mentioning(file)
         if not steps and file.endswith((".py", ".sql")):
             return Choice(set(), set(), f"no test leads to {file}")
-        nearest = min(steps.values(), default=0)
         usual |= steps.keys()
-        slow |= {test for test, distance in steps.items() if distance <= nearest + 1}
+        slow |= near(file, steps)
+        if file.endswith(".sql"):  # tests of the modules that run it, too
+            for module in _naming().get(file, ()):
+                slow |= near(module, leading_to(module))
     return Choice(usual, slow)
+
+
+def near(file: str, steps: dict[str, int]) -> set[str]:
+    """Return the tests nearest to a file, and the next ones if they are not too many.
+
+    Else, those of the next ones that name something else of its package.
+    """
+    nearest = min(steps.values(), default=0)
+    found = {test for test, distance in steps.items() if distance == nearest}
+    following = {test for test, distance in steps.items() if distance == nearest + 1}
+    package = f"{Path(file).parent}/"
+    beside = {test for test in following if any(n.startswith(package) for n in _named_by(test))}
+    for more in (following, beside):
+        if len(found | more) <= _NEAR:
+            return found | more
+    return found
 
 
 def mentioning(file: str) -> dict[str, int]:
