@@ -6,8 +6,7 @@ It is made for readers that pay for each character. `limit` bounds the items and
 whole object; what did not fit is behind the cursor `next`. An item that does not fit alone has its
 longest texts cut, and names them in `cut`. `fresh` says as of when, and how much could not be read.
 
-A cursor is a position and a fingerprint of the database and of what was asked, so that it
-continues nothing else. Positions count from the start: rows that arrive in between shift them.
+Positions in cursors count from the start: rows that arrive in between shift them.
 """
 
 from __future__ import annotations
@@ -31,6 +30,8 @@ SCHEMA = 1
 LEAST_CHARS = 1_000
 """The smallest budget of an answer: what surrounds its items takes a third of it."""
 
+_FINGERPRINT = 8  # digits
+_FURTHEST = 10**18
 _ELLIPSIS = "…"
 _SEPARATOR = ",\n "
 
@@ -48,6 +49,46 @@ class Wanted:
     """Characters of the whole object; None for no bound."""
 
 
+class Cursors:
+    """Makes and reads the cursors of one question, for programs and for agents.
+
+    A cursor is where an answer goes on, as numbers, and a fingerprint of the database and of what
+    was asked, so that it continues nothing else.
+    """
+
+    def __init__(self, *asked: object) -> None:
+        """Everything that chooses the items and their order has to be given."""
+        text = json.dumps(asked, default=str)
+        self._fingerprint = hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT]
+
+    def made(self, *place: int) -> str:
+        data = ".".join([*map(str, place), self._fingerprint]).encode()
+        return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+    def place(self, cursor: object, start: Sequence[int]) -> tuple[int, ...]:
+        """Return the place of a cursor, `start` if none is given.
+
+        Raises UsageError if it is not one, or is one of another question.
+        """
+        if cursor is None:
+            return tuple(start)
+        text = str(cursor)
+        try:
+            data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+        except (binascii.Error, ValueError):
+            data = ""
+        *numbers, fingerprint = data.split(".")
+        is_one = all(number.isascii() and number.isdecimal() for number in numbers)
+        if len(numbers) != len(start) or not is_one:
+            raise UsageError("--cursor: not a cursor; give what an answer has as `next`.")
+        if fingerprint != self._fingerprint:
+            raise UsageError(
+                "--cursor belongs to another question or database. "
+                "Repeat what printed it, or leave out --cursor."
+            )
+        return tuple(min(int(number[:19]), _FURTHEST) for number in numbers)
+
+
 class Answer:
     """What was asked, and from where on it is answered.
 
@@ -61,9 +102,10 @@ class Answer:
 
         Raises UsageError if the cursor is not one of this question and database."""
         self._connection = connection
-        self._fingerprint = _fingerprint(connection, question)
         self._wanted = wanted
-        self.start = self._start_of(wanted.cursor) if wanted.cursor else 0
+        database = connection.execute("pragma database_list").fetchone()[2] if connection else None
+        self._cursors = Cursors(database, *question)
+        (self.start,) = self._cursors.place(wanted.cursor or None, [0])
 
     def pieces(
         self,
@@ -103,7 +145,7 @@ class Answer:
     def _tail(self, position: int | None, total: int | None, relaxed: object, fresh: object) -> str:
         last = {
             "total": total,
-            "next": None if position is None else self._cursor(position),
+            "next": None if position is None else self._cursors.made(position),
             "relaxed": relaxed,
             "fresh": fresh,
         }
@@ -128,31 +170,6 @@ class Answer:
             if name not in item:
                 raise UsageError(f"--fields: no field {name!r}. There are: {', '.join(item)}.")
         return {name: item[name] for name in names}
-
-    def _cursor(self, position: int) -> str:
-        data = f"{position}.{self._fingerprint}".encode()
-        return base64.urlsafe_b64encode(data).decode().rstrip("=")
-
-    def _start_of(self, cursor: str) -> int:
-        try:
-            data = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode()
-        except (binascii.Error, ValueError):
-            data = ""
-        position, _, fingerprint = data.partition(".")
-        if not (position.isascii() and position.isdecimal() and len(position) < 19):
-            raise UsageError("--cursor: not a cursor; give what an answer has as `next`.")
-        if fingerprint != self._fingerprint:
-            raise UsageError(
-                "--cursor belongs to another question or database. "
-                "Repeat the command that printed it, or leave out --cursor."
-            )
-        return int(position)
-
-
-def _fingerprint(connection: sqlite3.Connection | None, question: Sequence[object]) -> str:
-    database = connection.execute("pragma database_list").fetchone()[2] if connection else None
-    asked = json.dumps([database, *question], ensure_ascii=True, default=str)
-    return hashlib.sha256(asked.encode()).hexdigest()[:12]
 
 
 def _cut(item: Item, room: int) -> str:

@@ -11,11 +11,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from .. import sql
+from ..ask.answer import Cursors
 from ..ask.conversation import PEOPLE, Conversation, Message, Part, Place, Subagent, typed
 from ..ask.refs import KeyMatch, Line, Names
 from ..ask.show import cost_of, numbers_of, spent_of, tokens_of
 from ..errors import NotFoundError, UsageError
-from ..questions.fit import DEFAULT_CHARS, Answer, Cursors, Item, heading, quoted
+from ..questions.fit import DEFAULT_CHARS, Answer, Item, heading, quoted
 from .tool import QUOTED, TEXT, Arguments, Tool
 
 if TYPE_CHECKING:

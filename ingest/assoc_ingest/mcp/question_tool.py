@@ -7,7 +7,8 @@ from dataclasses import is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from ..questions.fit import Answer, Cursors, Item
+from ..ask.answer import Cursors
+from ..questions.fit import Answer, Item
 from ..questions.question import (
     ProjectField,
     Question,

@@ -9,9 +9,10 @@ from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
 from .. import sql, terminal
+from ..ask.answer import Cursors
 from ..errors import NotFoundError, UsageError
 from ..paths import comparable
-from ..questions.fit import Answer, Cursors, Item, heading, quoted
+from ..questions.fit import Answer, Item, heading, quoted
 from .open_tool import branches, prompts, rendered_entry
 from .tool import NOTHING, QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from ..ask.answer import Cursors
 from ..errors import UsageError
-from ..questions.fit import Answer, Cursors, Item, heading, quoted
+from ..questions.fit import Answer, Item, heading, quoted
 from ..terminal import branch_besides, many
 from .tool import NOTHING, PLACE, PROJECT, QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 
