@@ -61,7 +61,7 @@ def test_what_ended_an_error_comes_with_its_steps(shell: Shell, home: Path) -> N
     assert one["ended"]["ref"] == f"{SESSION[:8]}:7"
     assert shell("show", one["ended"]["ref"]) == 0
     assert shell("fix", ERROR) == 0
-    assert "Found 1 time in 1 conversation; 1 ended." in shell.out
+    assert "Found 1 time in 1 conversation; 1 fixed." in shell.out
     assert f"{SESSION[:8]}:5  edit  /srv/demo/basin.py" in shell.out
 
 
@@ -81,8 +81,8 @@ def test_of_many_steps_the_last_before_the_end_are_shown(shell: Shell, home: Pat
 @pytest.mark.parametrize(
     ("ended", "guesses", "said"),
     [
-        (0, 0, "nothing shows that it ended."), (1, 0, "1 ended."), (1, 1, "1 ended (a guess)."),
-        (2, 2, "2 ended (all guessed)."), (3, 1, "3 ended (1 of them guessed)."),
+        (0, 0, "nothing shows that it was fixed."), (1, 0, "1 fixed."), (1, 1, "1 fixed (a guess)."),
+        (2, 2, "2 fixed (all guessed)."), (3, 1, "3 ended (1 of them guessed)."),
     ],
 )  # fmt: skip
 def test_what_is_a_guess_is_said(ended: int, guesses: int, said: str) -> None:
@@ -102,7 +102,7 @@ def test_the_most_frequent_ending_comes_first_and_what_never_ended_last(
     sync(shell.database, [home])
     found = shell.items("fix", ERROR)
     assert [(one["what"], one["count"]) for one in found] == [
-        ("edited basin.py", 2), ("edited other.py", 1), ("nothing shows that it ended", 1),
+        ("edited basin.py", 2), ("edited other.py", 1), ("nothing shows that it was fixed", 1),
     ]  # fmt: skip
     first, *_, last = found
     assert [one["key"] for one in first["occurrences"]] == [OTHER[:8], SESSION[:8]]
@@ -522,7 +522,7 @@ def failed(home: Path, command: str, error: str = "Error: Cannot find module 'x'
 def test_another_command_shows_no_end(shell: Shell, home: Path) -> None:
     talk = failed(home, "mise run lint")
     talk.bash(5, "mise run test:ci", "ok")
-    assert ended(shell, home) == ["nothing shows that it ended", None, None]
+    assert ended(shell, home) == ["nothing shows that it was fixed", None, None]
 
 
 def test_an_end_behind_a_filter_is_a_guess(shell: Shell, home: Path) -> None:
@@ -531,7 +531,7 @@ def test_an_end_behind_a_filter_is_a_guess(shell: Shell, home: Path) -> None:
     talk.bash(5, "npm test 2>&1 | head -5", "first lines")
     assert ended(shell, home) == ["edited a.js", "guess", "only a part of its output was shown"]
     assert shell("fix", "Error: Cannot find module 'x'") == 0
-    assert "Found 1 time in 1 conversation; 1 ended (a guess)." in shell.out
+    assert "Found 1 time in 1 conversation; 1 fixed (a guess)." in shell.out
     assert "guess: edited a.js (1 time" in shell.out
     assert "a guess: only a part of its output was shown" in shell.out
     talk.bash(9, "npm test", "12 passed")
@@ -557,7 +557,7 @@ def test_another_command_that_did_the_same_is_a_guess(shell: Shell, home: Path) 
     talk = failed(home, "git push", "fatal: The current branch has no upstream branch.")
     talk.bash(5, "git push -u origin main", "done")
     assert ended(shell, home, "fatal: The current branch has no upstream branch.") == [
-        "ran git push -u origin main instead", "guess", "it is another form of the command",
+        "ran git push -u origin main instead", "guess", "another form of the command succeeded",
     ]  # fmt: skip
 
 
@@ -565,7 +565,7 @@ def test_a_part_of_a_check_shows_an_end_only_of_what_it_names(shell: Shell, home
     talk = failed(home, "go test ./...", "cmd/main.go:43:12: pattern ui: no files")
     talk.bash(5, "go test ./parser/...", "ok")
     error = "main.go:43:12: pattern ui: no files"
-    assert ended(shell, home, error)[0] == "nothing shows that it ended"
+    assert ended(shell, home, error)[0] == "nothing shows that it was fixed"
     talk.bash(9, "go test ./cmd/main.go", "ok")
     assert ended(shell, home, error) == [
         "ran go test ./cmd/main.go instead", "guess", "only a part was checked again",
@@ -590,7 +590,7 @@ def test_of_several_changes_that_it_does_not_name_which_one_is_a_guess(
     talk.bash(9, "npm test", "ok")
     assert ended(shell, home) == [
         "edited a.js, b.js", "guess",
-        "several things were changed, and the error names none of them",
+        "several files were changed, and the error names none of them",
     ]  # fmt: skip
 
 

@@ -408,7 +408,7 @@ class _Search:
                 return error  # fmt: skip
         error.causes = [call for call in error.changes if call["action"] == EDIT] or error.changes
         if len({(call["action"], call["target"]) for call in error.changes}) > 1:
-            error.why.append("several things were changed, and the error names none of them")
+            error.why.append("several files were changed, and the error names none of them")
         return error
 
     def _why(
@@ -429,7 +429,7 @@ class _Search:
         if is_same_tool and failed["target"] == call["target"]:
             return []
         is_form = failed["tool"] == call["tool"] and (failed["action"] == SPAWN or not path)
-        return ["it was called for something else"] if is_form else None
+        return ["the tool was called for something else"] if is_form else None
 
     def _why_run(
         self, failed: sqlite3.Row, call: sqlite3.Row, line: str, *, is_try: bool
@@ -439,11 +439,11 @@ class _Search:
         if like is Likeness.SAME:
             return []
         if like is Likeness.REPHRASED:
-            return ["it is another form of the command"]
+            return ["another form of the command succeeded"]
         if like is Likeness.NARROWER and _is_named(second, line):
             return ["only a part was checked again"]
         if is_try and call["status"] == "ok" and shell.is_retry(first, second):
-            return ["it is another command that looks like it"]
+            return ["a similar command succeeded"]
         return None
 
     def _doubts(self, failed: sqlite3.Row, call: sqlite3.Row, output: str) -> list[str]:
@@ -498,7 +498,7 @@ class _Search:
         """Return how an error ended, and what was done, in words."""
         failed, end = error.first, error.end
         if end is None:
-            return NEVER, "nothing shows that it ended"
+            return NEVER, "nothing shows that it was fixed"
         if failed["action"] == EDIT and end["action"] != RUN and _was_read(error):
             return LOOKED, "read the file first"
         names = [posixpath.basename(slashed(call["target"] or "")) for call in error.causes

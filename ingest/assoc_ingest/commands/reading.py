@@ -107,7 +107,7 @@ def stats(
     """Show token counts and costs, with a total.
 
     Each API response is counted once. Costs are computed from the table of prices. ≥ means at
-    least: responses without a final count of tokens, or of a model without a price. `query
+    least: some responses have no final token count, or their model has no price. `query
     usage_reconciliation` explains why other tools count more or less. -n limits the days, weeks or
     months of a table.
 
@@ -178,7 +178,9 @@ def query(
 @filter_options(
     "project", "source", "branch", "model", "status", "since", "until", "errors", "min_cost"
 )
-@click.option("--cwd", help="Only teams with a member in this directory; all teams if none has.")
+@click.option(
+    "--cwd", help="Only teams with a member in this directory; all teams if there are none."
+)
 @click.option("--all", is_flag=True, help="Include rows that are hidden by default.")
 @click.option(
     "--gone", is_flag=True, help="Include entries that no longer exist; --all includes them too."
@@ -203,8 +205,8 @@ def listing(
 ) -> None:
     """List sessions, projects, tasks and more.
 
-    WHAT is one of: sessions, projects, open (what waits for somebody), tasks, todos, plans, inbox,
-    teams, agents, subagents, prompts, links, files, issues.
+    WHAT is one of: sessions, projects, open (unfinished work), tasks, todos, plans, inbox, teams,
+    agents, subagents, prompts, links, files, issues.
 
     \b
     Examples:
@@ -236,10 +238,12 @@ _AFFORDABLE = 50  # messages of a JSON answer
     metavar="N",
     help="With LINE, show N turns before and after it.  [default: 3]",
 )
-@click.option("--full", is_flag=True, help="Show everything whole, tool input and output too.")
+@click.option(
+    "--full", is_flag=True, help="Show everything uncut, including tool input and output."
+)
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Show only the last N turns.")
 @click.option("--prompts", is_flag=True, help="Show only what you typed.")
-@click.option("--errors", is_flag=True, help="Show only failed tool calls and errors of the API.")
+@click.option("--errors", is_flag=True, help="Show only failed tool calls and API errors.")
 @click.option("--tool", metavar="NAME", help="Show only calls of this tool.")
 @click.option("--no-tools", is_flag=True, help="Leave out tool calls, results and hooks.")
 @click.option(
@@ -259,14 +263,13 @@ def show(
     wanted: Wanted | None,
     **others: Any,
 ) -> None:
-    """Print a conversation, or open what `search` found.
+    """Print a conversation, or open a search result.
 
-    KEY is the beginning of the key of a session or of a subagent, as printed by `search` and
-    `list`. With LINE, the number of a line in its file, only the turns around that line are shown:
-    a turn is a prompt and what follows up to the next one. Subagents appear below the calls that
-    spawned them.
+    KEY is a prefix of the key of a session or subagent, as printed by `search` and `list`. With
+    LINE, the number of a line in its file, only the turns around that line are shown; a turn is a
+    prompt and everything up to the next one. Subagents appear below the calls that spawned them.
 
-    What is no line of a conversation has a name: task:LIST/TASK, todo:SESSION, plan:NAME,
+    Everything outside of conversations has a name: task:LIST/TASK, todo:SESSION, plan:NAME,
     inbox:TEAM/NAME/NUMBER, document:PATH, prompt:LINE, output:SESSION/FILE.
 
     \b
@@ -340,7 +343,7 @@ def _with_words_behind(args: list[str]) -> list[str]:
     type=click.IntRange(min=1),
     help=f"Maximum number of conversations ({_CONVERSATIONS}), or of hits ({_HITS}).",
 )
-@click.option("--all-hits", is_flag=True, help="List hits, not conversations.")
+@click.option("--all-hits", is_flag=True, help="List hits instead of conversations.")
 @remote_option
 @click.option("--origin", help="With --remote: only what this machine pushed, by its label.")
 @json_options
@@ -357,11 +360,11 @@ def search(
     origin: str | None,
     **filters: Any,
 ) -> int:
-    """Find conversations, and what was said in them.
+    """Search conversations, plans, tasks and notes.
 
     Conversations with all words come first, then the closest others. "Several words" in quotes
-    match as a phrase, word* every word with that prefix. -word leaves out what has it, OR stands
-    between alternatives. The filters can be a part of QUERY, too: kind:prompt, project:shop.
+    match as a phrase, and word* matches every word with that prefix. -word excludes messages with
+    it, and OR separates alternatives. QUERY can contain filters: kind:prompt, project:shop.
 
     \b
     Examples:
@@ -417,7 +420,7 @@ def _check_remote(*, remote: bool, raw: bool, origin: str | None) -> None:
     from ..errors import UsageError
 
     if remote and raw:
-        raise UsageError("--raw is an expression of SQLite; leave it out with --remote.")
+        raise UsageError("--raw is a SQLite expression; leave it out with --remote.")
     if origin is not None and not remote:
         raise UsageError("--origin limits a search with --remote; add it.")
 

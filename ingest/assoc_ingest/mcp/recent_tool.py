@@ -68,7 +68,7 @@ def run(index: Index, arguments: Arguments) -> Answer:
         is_continued=False,
         head=head,
         said=tuple(said),
-        empty="Nothing is indexed here for that period.",
+        empty="No activity here in that period.",
     )
 
 
@@ -100,7 +100,7 @@ def _around(connection: sqlite3.Connection, directory: str) -> list[int]:
     paths = [row["path"] for row in rows if row["path"]]
     above = [path for path in paths if inside.startswith(comparable(path).rstrip("/") + "/")]
     if not above:
-        raise NotFoundError("Nothing is indexed of this directory, or of one above it.")
+        raise NotFoundError("Nothing is known of this directory or its parents.")
     found = set(find_projects(connection, max(above, key=len)))
     return sorted(found | {row["id"] for row in rows if row["parent_id"] in found})
 
@@ -173,16 +173,16 @@ def _render(item: Item) -> str:
 
 TOOL = Tool(
     name="recent",
-    title="What was done lately, and what is open",
+    title="Recent work and open items",
     description=(
-        "What was done here lately and what is left open: the newest conversations of a project "
+        "Recent work and open items: the newest conversations of a project "
         "with their prompts, last answer, how they ended and a last command that failed; then "
-        "tasks, todos, unread messages and plans that are not done. Ask it at the beginning of "
-        f"work, with the cwd. {QUOTED}"
+        "unfinished tasks, todos, plans and unread messages. Call it at the beginning of work, "
+        f"with the cwd. {QUOTED}"
     ),
     properties={
         "project": {**TEXT, "description": "Name, path or id of a project."},
-        "cwd": {**TEXT, "description": "A directory: the project there, or nearest above it."},
+        "cwd": {**TEXT, "description": "A directory: its project, or that of the nearest parent."},
         "since": SINCE,
         "until": UNTIL,
         "limit": number(f"Most conversations. Default {_SESSIONS}.", _MOST),
@@ -191,27 +191,27 @@ TOOL = Tool(
     only_unlimited=("project", "cwd"),
     fields={
         "conversations": {"type": "integer"},
-        "open": {"type": "integer", "description": "Entries that are open, at most 100."},
+        "open": {"type": "integer", "description": "Number of open items, at most 100."},
         "nothing": NOTHING,
         "items": {
             "type": "array",
-            "description": "Conversations, the newest first, then what is open.",
+            "description": "Conversations, the newest first, then open items.",
             "items": {
                 "type": "object",
                 "properties": {
                     "kind": {
                         **TEXT,
-                        "description": "conversation; of what is open: task, todo, inbox, plan, "
+                        "description": "conversation; for open items: task, todo, inbox, plan, "
                         "session",
                     },
                     "key": {**TEXT, "description": "What `open` takes."},
                     "title": TEXT,
                     "project": TEXT,
-                    "branch": {**TEXT, "description": "The last that its lines state."},
+                    "branch": {**TEXT, "description": "The last one in its lines."},
                     "branches": {
                         "type": "array",
                         "items": TEXT,
-                        "description": "All, where there were several.",
+                        "description": "All of them, if there are several.",
                     },
                     "cwd": TEXT,
                     "started": TEXT,
@@ -220,7 +220,7 @@ TOOL = Tool(
                     "prompts": {"type": "array", "description": "The first and the last."},
                     "outcome": {"type": "object", "description": "The last answer."},
                     "failed_command": {"type": "object"},
-                    "text": {**TEXT, "description": "What is open."},
+                    "text": {**TEXT, "description": "The open item."},
                     "status": TEXT,
                     "time": TEXT,
                 },

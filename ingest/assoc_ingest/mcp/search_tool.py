@@ -29,7 +29,9 @@ def run(index: Index, arguments: Arguments) -> Answer:
     cursors = Cursors("search", str(index.settings.database), index.settings.project, asked)
     (start,) = cursors.place(arguments.get("cursor"), [0])
     if start > _FURTHEST:
-        raise UsageError("Nobody reads that far. Ask for less: with more words, or a filter.")
+        raise UsageError(
+            "The cursor is too far from the start. Narrow the search with more words or a filter."
+        )
     limit = int(str(arguments.get("limit", _CONVERSATIONS)))
     kinds = arguments.get("kinds")
     filters = Filters.of(
@@ -51,7 +53,7 @@ def run(index: Index, arguments: Arguments) -> Answer:
         is_continued=False,
         head=head,
         said=_said(result, head),
-        empty="Nothing in the index holds these words." if not start else "There is no more.",
+        empty="Nothing contains these words." if not start else "There is no more.",
         behind=lambda: cursors.made(start + limit) if len(groups) > limit else None,
     )
 
@@ -93,8 +95,8 @@ def _said(result: SearchResult, head: Item) -> tuple[str, ...]:
     """Return what to know before the hits; words of the index are quoted."""
     said = [f"{'At least ' * result.is_cut}{many(result.conversations, 'conversation')}."]
     if result.relaxation is not None:
-        few = "Few hold" if result.relaxation.has_exact else "Nothing holds"
-        said.append(f"{few} all words: hits with why=relaxed lack some.")
+        few = "Few contain" if result.relaxation.has_exact else "Nothing contains"
+        said.append(f"{few} all words: hits with why=relaxed lack some of them.")
     relaxed = head.get("relaxed")
     for word, meant in relaxed["corrected"].items() if isinstance(relaxed, dict) else ():
         said.append(quoted(f"{', '.join(meant)} instead of {word}"))
@@ -160,10 +162,10 @@ PROPERTIES: dict[str, dict[str, object]] = {
     "query": {
         **TEXT,
         "description": 'Words; all of them are best. "two words" in quotes are a phrase, word* is '
-        "a prefix, -word leaves out, OR stands between alternatives.",
+        "a prefix, -word excludes, OR separates alternatives.",
     },
     "project": PROJECT,
-    "branch": {**TEXT, "description": "Only what was said on this git branch."},
+    "branch": {**TEXT, "description": "Only messages on this git branch."},
     "since": SINCE,
     "until": UNTIL,
     "kinds": {
@@ -174,7 +176,7 @@ PROPERTIES: dict[str, dict[str, object]] = {
     },
     "source": {**TEXT, "description": "Only this system."},
     "model": {**TEXT, "description": "Only this model."},
-    "tool": {**TEXT, "description": "Only calls of this tool, and what it gave."},
+    "tool": {**TEXT, "description": "Only calls of this tool, and their output."},
     "session": {**TEXT, "description": "Only this conversation: its key or the beginning of it."},
     "limit": number(f"Most conversations. Default {_CONVERSATIONS}.", _MOST),
 }
@@ -184,9 +186,9 @@ TOOL = Tool(
     title="Search past conversations",
     description=(
         "Find past conversations with coding agents, and what was said in them: prompts, answers, "
-        "commands and their output, plans, tasks, notes. Use it before solving again what may have "
-        "been solved, and for why something is as it is. Each hit has a `ref`; `open` shows what "
-        f"stands around it. {QUOTED}"
+        "commands and their output, plans, tasks, notes. Use it before solving a problem that "
+        "may have been solved before, and to learn why something looks the way it does. Each "
+        f"hit has a `ref`; `open` shows its context. {QUOTED}"
     ),
     properties=PROPERTIES,
     required=("query",),

@@ -52,14 +52,14 @@ class Blame:
     """What was found."""
 
     GRADES: ClassVar = {
-        "made": "a command here made it, and printed its hash",
+        "made": "committed in this conversation",
         "committed": "a commit with this subject was made here at this time",
         "linked": "the conversation names it as its pull request",
         "replayed": "a rebase or cherry-pick here made it from another commit",
         "edited": "edited here",
         "read": "read here",
-        "mentioned": "talked about here",
-        "printed": "a tool printed it here",
+        "mentioned": "mentioned here",
+        "printed": "printed by a tool here",
     }
 
     of: Annotated[
@@ -103,10 +103,10 @@ def blame(
 ) -> Blame:
     """Show which conversations made a file, a commit or a pull request.
 
-    Evidence has grades, the strongest first: a command made the commit and printed its hash; a
-    commit with this subject was made at this time; a rebase repeated it; the file was edited here;
-    it was read, talked about, or printed. Each place is one that `show` opens. Git is asked if the
-    repository is here. A pull request is a number, `PR 118`, `owner/name#118` or an address.
+    Evidence is graded, strongest first: a command made the commit and printed its hash; a commit
+    with this subject was made at this time; a rebase repeated it; the file was edited; it was read,
+    mentioned or printed. `show` opens each place. Uses git if the repository is on this machine. A
+    pull request is a number, `PR 118`, `owner/name#118` or an address.
 
     \b
     Examples:

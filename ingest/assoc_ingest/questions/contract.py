@@ -36,9 +36,9 @@ ANSWER = {
 NOTHING = {
     "filters": "filters without which there would be items: [{filter, told, without}], the last how"
     " many",
-    "without_filters": "how many items there would be without all filters",
-    "is_close": "whether these are counts of what has some of the words: nothing has all",
-    "words": "words of a query that nothing holds",
+    "without_filters": "how many items there would be without any filter",
+    "is_close": "whether these are counts of items with some of the words, because none has all",
+    "words": "words of a query that occur nowhere",
     "is_lower_bound": "true if there may be more of them; absent otherwise",
 }
 """The object `nothing` that answers of search, list and query have if they have no items."""
@@ -55,7 +55,7 @@ BESIDE = {
 
 OPTIONS = {
     "--limit N": "at most N items",
-    "--cursor NEXT": "continue behind the answer that has this `next`",
+    "--cursor NEXT": "continue after the answer with this `next`",
     "--fields A,B": "only these fields of each item",
     "--max-chars N": f"at most N characters, {LEAST_CHARS:,} or more",
 }
@@ -101,10 +101,10 @@ def lines(width: int) -> Iterator[str]:
     yield "Every answer with --json is one object:"
     for name, meaning in ANSWER.items():
         yield from _explained(name, meaning, width)
-    yield "\nAn answer of search, list or stats without items has an object more, `nothing`:"
+    yield "\nAn answer of search, list or stats without items also has an object `nothing`:"
     for name, meaning in NOTHING.items():
         yield from _explained(name, meaning, width)
-    yield "\nWhat is wrong is one object, too: {schema, error: {code, message, hint}}."
+    yield "\nAn error is one object, too: {schema, error: {code, message, hint}}."
     for code, meaning in ERROR_CODES.items():
         yield from _explained(code, meaning, width)
     yield "\nOptions of search, show, list, query, stats, blame, fix and secrets:"

@@ -84,8 +84,8 @@ class Fixes:
     of: Annotated[
         dict[str, object],
         "{error, errors, ended, guesses, conversations, is_exact}: the line that was looked for,"
-        " how often it was found and ended, and how many of those ends are guesses; is_exact is"
-        " false where it quotes something else",
+        " how often it was found and ended, and how many of those ends are guesses; is_exact "
+        "is false if only other quoted text matches",
     ]
     total: Annotated[int, "Different endings."]
     notes: Annotated[list[str], "sentences on what was not looked at"]
@@ -99,7 +99,7 @@ class Fixes:
         errors, ended, guesses, conversations = (
             int(str(self.of[name])) for name in ("errors", "ended", "guesses", "conversations")
         )
-        ends = f"{ended:,} ended" if ended else "nothing shows that it ended"
+        ends = f"{ended:,} fixed" if ended else "nothing shows that it was fixed"
         if guesses:
             guessed = "all" if guesses == ended else f"{guesses:,} of them"
             ends += f" ({guessed} guessed)" if ended > 1 else " (a guess)"
@@ -127,11 +127,11 @@ def fix(
     ],
     project: Annotated[str | None, ProjectField("Only conversations of this project")] = None,
 ) -> Fixes:
-    """Show where an error occurred before, and what ended it.
+    """Show where an error occurred before, and what fixed it.
 
-    Without ERROR, it is read from standard input, such as a traceback. Numbers, paths, hashes and
-    quotes in it do not matter. An error has ended where the same check later succeeded in the same
-    conversation; what was edited and run in between is shown. What only suggests an end, such as
+    Without ERROR, reads the error from standard input, such as a traceback. Numbers, paths, hashes
+    and quoted text in it do not matter. An error counts as fixed if the same check later succeeded
+    in the same conversation; the edits and commands in between are shown. Weaker evidence, such as
     another command that succeeded, is marked as a guess.
 
     \b
