@@ -370,6 +370,15 @@ def test_a_name_inside_of_a_longer_name_is_another_file(shell: Shell, home: Path
     assert sorted(one["grade"] for one in item["evidence"]) == ["mentioned", "mentioned", "read"]
 
 
+def test_a_name_without_a_directory_is_no_part_of_another_either(shell: Shell, home: Path) -> None:
+    talk = Transcript(home, OTHER, "/srv/demo")
+    for name in ("my-pool.py", "my_pool.py", "pool.pyc", ".pool.py", "whirlpool.py"):
+        talk.say(f"Look at {name}, please.", 1)
+        talk.bash(2, f"pytest {name}", "ok")
+    Transcript(home, SESSION, "/srv/demo").say("What does pool.py do?", 3)
+    assert blamed(shell, home, "pool.py") == [("mentioned", SESSION)]
+
+
 @pytest.mark.slow
 def test_a_name_that_begins_with_a_dot_keeps_it(shell: Shell, home: Path) -> None:
     for session, name in ((SESSION, ".env"), (OTHER, "env")):

@@ -81,8 +81,9 @@ def test_of_many_steps_the_last_before_the_end_are_shown(shell: Shell, home: Pat
 @pytest.mark.parametrize(
     ("ended", "guesses", "said"),
     [
-        (0, 0, "nothing shows that it was fixed."), (1, 0, "1 fixed."), (1, 1, "1 fixed (a guess)."),
-        (2, 2, "2 fixed (all guessed)."), (3, 1, "3 ended (1 of them guessed)."),
+        (0, 0, "nothing shows that it was fixed."), (1, 0, "1 fixed."),
+        (1, 1, "1 fixed (a guess)."), (2, 2, "2 fixed (all guessed)."),
+        (3, 1, "3 fixed (1 of them guessed)."),
     ],
 )  # fmt: skip
 def test_what_is_a_guess_is_said(ended: int, guesses: int, said: str) -> None:
