@@ -17,7 +17,16 @@ from typing import Any, NamedTuple
 
 import pytest
 from benchmarks.generate import generate
-from tests.support.counting import Call, Prices, Response, Session, objects, sessions
+from tests.support.counting import (
+    Call,
+    Prices,
+    Response,
+    Session,
+    blocks,
+    objects,
+    sessions,
+    stated,
+)
 from tests.support.dump import assert_same, check, dump
 from tests.support.served import get, served
 from tests.support.shell import Shell
@@ -459,6 +468,28 @@ def test_entries_are_those_of_their_files(
     assert sum(channel in (None, row.get("channel")) for row in items) == expected
 
 
+@pytest.mark.parametrize("what", ["todos", "tasks"])
+def test_what_only_transcripts_state_is_listed(counted: Home, shell: Shell, what: str) -> None:
+    items = asked(shell, "list", what, "--all")["items"]
+    found = sum(row["channel"] == "transcript" for row in items)
+    assert found == stated(*counted.roots)[what]
+
+
+def test_blocks_are_those_of_the_lines(counted: Home) -> None:
+    """Of what people and agents said, called and answered, repeated lines too."""
+    with closing(sqlite3.connect(counted.database)) as connection:
+        found = connection.execute(
+            "select role, kind, count(*) from messages where role in ('user', 'assistant')"
+            " and kind <> 'queued_prompt' group by role, kind"
+        ).fetchall()
+    expected = blocks(*counted.roots)
+    assert sum(count for *_, count in found) == expected.total()
+    kinds = Counter({kind: count for _, kind, count in found})
+    for kind, block in (("tool_use", "tool_use"), ("tool_result", "tool_result"),
+                        ("thinking", "thinking")):  # fmt: skip
+        assert kinds[kind] == expected[block], kind
+
+
 def test_pull_requests_are_those_of_the_lines(counted: Home, shell: Shell) -> None:
     expected = {(key, url) for key, one in counted.counted.items() for url in one.links}
     items = asked(shell, "list", "links")["items"]
@@ -507,12 +538,20 @@ def test_files_are_those_on_the_disk(counted: Home, shell: Shell) -> None:
 def test_mcp_says_what_was_counted(counted: Home) -> None:
     index = Index(Settings(counted.database))
     tools = Tools(index)
+    prices = counted.prices
     for key, one in counted.shown.items():
         answer: Any = tools.call("open", {"ref": key, "max_chars": 100_000})
         (item,) = answer["structuredContent"]["items"]
         assert item["messages"] == one.messages
         assert item["prompt_count"] == one.prompts
         assert item["tool_calls"] == len(one.calls)
+        assert (item["started"], item["ended"]) == one.times
+        spent, usage = added(one.responses, prices), item["usage"]
+        assert [usage.get(name) or 0 for name in ("output_tokens", "partial", "unpriced")] == [
+            spent[1], spent[5], spent[6]
+        ]  # fmt: skip
+        assert round((usage.get("cost_usd") or 0) * 1_000_000) == spent[7]
+        assert bool(usage.get("is_lower_bound")) == bool(spent[5] or spent[6])
         edits = {row["path"]: row["edits"] for row in item.get("changed_files", [])}
         assert edits.items() <= one.edits.items()
         totals = item.get("totals", {})
@@ -526,6 +565,8 @@ def test_mcp_says_what_was_counted(counted: Home) -> None:
             ]
             assert item["prompt_count"] == one.prompts
             assert item["tool_calls"] == len(one.calls)
+            assert (item["started"], item["ended"]) == one.times
+    assert recent["structuredContent"]["conversations"] == len(counted.shown)
     index.close()
 
 
@@ -557,6 +598,8 @@ def test_pages_say_what_was_counted(counted: Home, capsys: pytest.CaptureFixture
     ):  # fmt: skip
         tile = re.findall(rf'data-count="([\d.]+)" data-sum="{columns}"', html_board)
         assert float(tile[0]) == number, columns
+    costs = re.findall(r'data-count="([\d.]+)" data-sum="cost_usd"', html_board)
+    assert float(costs[0]) == pytest.approx(timed[7] / 1_000_000)
     prompts = re.findall(r'data-count="(\d+)" data-sum="prompt_count"', html_board)
     by_project: Counter[str] = Counter()
     for session in counted.counted.values():

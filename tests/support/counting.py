@@ -254,6 +254,52 @@ def _files(home: Path) -> Iterator[_File]:
             yield _File(path, home, key.lower(), None, lines)
 
 
+def blocks(*homes: Path) -> Counter[str]:
+    """Return how many blocks the lines of people and agents have, by type, in all files."""
+    found: Counter[str] = Counter()
+    for file in (file for home in homes for file in _files(home)):
+        for line in file.lines:
+            message = line.get("message")
+            content = message.get("content") if isinstance(message, dict) else message
+            if line.get("type") not in ("user", "assistant") or not content:
+                continue
+            found.update(["text"] if isinstance(content, str) else [b["type"] for b in content])
+    return found
+
+
+def stated(*homes: Path) -> dict[str, int]:
+    """Return how many todos and tasks transcripts state, and no file has.
+
+    The last list of todos of each agent counts, and each task that was made: in the list of the
+    team, else of the conversation.
+    """
+    todos: dict[tuple[str, str], int] = {}
+    tasks: set[tuple[str, str]] = set()
+    teams = {
+        json.loads(path.read_text("utf-8")).get("leadSessionId"): path.parent.name
+        for home in homes for path in home.glob("teams/*/config.json")
+    }  # fmt: skip
+    for file in (file for home in homes for file in _files(home)):
+        roots = _roots(file)
+        for line in file.lines:
+            agent = file.agent or roots.get(line.get("uuid"), file.session)
+            for block in _blocks(line) if line.get("type") == "assistant" else ():
+                given = mapping(block.get("input"))
+                if block.get("name") == "TodoWrite" and isinstance(given.get("todos"), list):
+                    todos[file.session, agent] = len(given["todos"])
+                elif block.get("name") == "TaskCreate":
+                    team = line.get("teamName") or teams.get(file.session)
+                    tasks.add((team or file.session, block["id"]))
+    for home in homes:
+        for path in home.glob("todos/*-agent-*.json"):
+            if json.loads(path.read_text("utf-8")):
+                session, _, agent = path.stem.partition("-agent-")
+                todos.pop((session, agent), None)
+        lists = {path.parent.name for path in home.glob("tasks/*/*.json")}
+        tasks = {(name, call) for name, call in tasks if name not in lists}
+    return {"todos": sum(todos.values()), "tasks": len(tasks)}
+
+
 def sessions(*homes: Path) -> dict[str, Session]:
     """Return what is counted of each conversation of these homes, by its key."""
     files = [file for home in homes for file in _files(home)]
@@ -286,11 +332,17 @@ def _count_subagents(file: _File, session: Session) -> None:
     if file.agent is not None:
         session.subagents[file.agent] = session.subagents.get(file.agent, 0) + len(said)
         return
+    for root in _roots(file).values():
+        session.subagents[root] = session.subagents.get(root, 0) + 1
+
+
+def _roots(file: _File) -> dict[object, str]:
+    """Return the first line of the sidechain of each line that is in one."""
     roots: dict[object, str] = {}
-    for line in said:
-        if line.get("isSidechain") is True:
-            roots[line["uuid"]] = root = roots.get(line.get("parentUuid"), line["uuid"])
-            session.subagents[root] = session.subagents.get(root, 0) + 1
+    for line in file.lines if file.agent is None else ():
+        if line.get("type") in ("user", "assistant") and line.get("isSidechain") is True:
+            roots[line["uuid"]] = roots.get(line.get("parentUuid"), line["uuid"])
+    return roots
 
 
 def _count_lines(file: _File, session: Session, seen: set[str]) -> None:
