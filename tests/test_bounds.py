@@ -195,6 +195,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "terminal._hostile": ("controls", "zero-width letters"),
     "terminal._colour_sequence": ("colours", "controls"),
     "terminal._runs": ("spaces", "words", "wide letters", "combining marks"),
+    "ask.conversation.TOKEN": ("words", "letters", "underscores"),
     "ask.query.TOKEN": ("words", "letters", "underscores"),
     "ask.query._term": ("quotes", "words", "letters", "spaces"),
     "ask.query._unbindable": ("surrogates",),
