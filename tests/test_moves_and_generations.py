@@ -174,6 +174,9 @@ def test_a_deleted_file_keeps_its_rows(index: Index) -> None:
     assert index.sync() == 0
     assert index.files() == [(TRANSCRIPT, 0, 1)]
     after = dump(index.database)
+    (project,) = after["projects"]
+    assert project["directory"] == "-srv-demo", "it is empty now"
+    project["directory"] = None
     for table in ("messages", "sessions", "tool_calls", "responses", "projects", "line_types"):
         assert after[table] == before[table]
     (since,) = index.rows("gone_at", "files")

@@ -454,8 +454,8 @@ def doubtful_logs(connection: sqlite3.Connection) -> list[int]:
     """Return the logs that may have become transcripts, or none any more, with a list."""
     rows = connection.execute(
         "select f.id, s.kind, f.path, f.kind from files f join sources s on s.id = f.source_id"
-        " left join transcripts t on t.file_id = f.id"
-        " where f.kind in (?, 'transcript') and t.stated_session_key is null",
+        " where f.kind in (?1, 'transcript') and f.id in (select id from files where kind = ?1"
+        "  union all select file_id from transcripts where stated_session_key is null)",
         (FOREIGN,),
     ).fetchall()
     found = []
