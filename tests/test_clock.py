@@ -323,7 +323,7 @@ def test_a_date_that_an_older_version_stored_wrongly_is_kept_and_named(
     connection.close()
     with clock(TODAY):
         assert shell("prune", "--gone", "--before", "60d") == 0
-        assert "Nothing is certainly gone since before 2025-12-31 10:00" in shell.err
+        assert "No data is known to be gone since before 2025-12-31 10:00" in shell.err
         date = f"since {stored[:10]} 00:00" if stored else "without a date"
         assert f"Kept: {TRANSCRIPT} is gone {date}, which cannot be right." in shell.err
         assert "Kept: 2 tasks and messages." in shell.err
@@ -384,7 +384,7 @@ def test_the_dates_it_judges_by_are_shown(home: Path, shell: Shell) -> None:
         assert shell.out.endswith("gone since 2025-11-21 10:00\n")
         assert "Kept" not in shell.err
         assert shell("prune", "--gone", "--before", "101d") == 0
-        assert "Nothing is gone since before 2025-11-20 10:00" in shell.err
+        assert "No data is gone since before 2025-11-20 10:00" in shell.err
         assert shell("prune", "--gone", "--before", "99d") == 0
         assert "Removed 2 files" in shell.err
 
