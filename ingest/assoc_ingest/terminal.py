@@ -433,7 +433,7 @@ class _Exit(io.TextIOBase):
 
 
 def unchecked(stream: TextIO) -> TextIO:
-    """Return the stream behind a standard stream, for text of which no letter comes from data."""
+    """Return the stream behind a standard stream, for text that contains no data."""
     return stream.stream if isinstance(stream, _Exit) else stream
 
 

@@ -80,7 +80,7 @@ class Cursors:
         *numbers, fingerprint = data.split(".")
         is_one = all(number.isascii() and number.isdecimal() for number in numbers)
         if len(numbers) != len(start) or not is_one:
-            raise UsageError("--cursor: not a cursor; give what an answer has as `next`.")
+            raise UsageError("--cursor: not a cursor; give the `next` of an answer.")
         if fingerprint != self._fingerprint:
             raise UsageError(
                 "--cursor belongs to another question or database. "

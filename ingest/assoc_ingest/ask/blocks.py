@@ -178,7 +178,7 @@ def _footer(result: SearchResult, limit: int) -> Iterator[str]:
 
 
 def _name_of(hit: Hit) -> str:
-    """Return a name for what belongs to no conversation with a title: the file it stands in."""
+    """Return a name for a hit without a titled conversation: its file."""
     return (hit.file or "").rpartition("/")[2] if hit.session_key is None else "(untitled)"
 
 
@@ -201,7 +201,7 @@ def _near_its_match(text: str, room: int) -> str:
 
 
 def _cut_marked(line: str, width: int) -> str:
-    """Return a line whose rest is not shown, a match that goes on closed."""
+    """Return a cut line; a match across the cut is closed."""
     room = width - 2  # for the ellipsis, and for the end of a match
     shown = line.removesuffix(ELLIPSIS)
     shown = cut(shown, room + 1) if columns(shown) > room else shown + ELLIPSIS
@@ -233,7 +233,7 @@ def bare(hit: Hit) -> str:
 
 
 def who_of(hit: Hit) -> str:
-    """Return who said it, or where it stands that is no message."""
+    """Return the author of a message, or the place of another hit."""
     if hit.what != "message":
         return hit.what.replace("_", " ") if hit.what != "session" else "title"
     who = _WHO.get(hit.kind or "", (hit.kind or "").replace("_", " "))

@@ -203,7 +203,7 @@ def _differ_by_two(word: str, other: str) -> bool:
 
 
 def everything(terms: Terms) -> Parameters:
-    """Return what asks one index for all that is asked for, and compares what it cannot tell."""
+    """Return parameters that search one index for all terms; what it cannot tell is compared."""
     match, substrings = terms.all_words(), terms.all_substrings()
     return {
         "match": match or substrings,
@@ -284,7 +284,7 @@ class Candidates:
         }
 
     def with_all(self, terms: Terms, scope: str, limit: int) -> list[Candidate]:
-        """Return what holds everything that is asked for, messages first."""
+        """Return rows that contain all terms, messages first."""
         found: list[Candidate] = []
         for variant in terms.variants():
             found += self._messages_with_all(variant, scope, limit)
@@ -327,7 +327,7 @@ class Candidates:
         )  # fmt: skip
 
     def in_titles(self, terms: Terms, limit: int) -> list[Candidate]:
-        """Return sessions whose title holds everything that is asked for, the newest first."""
+        """Return sessions whose title contains all terms, the newest first."""
         if self.filters.is_of_messages or self.filters.tool:
             return []
         found = []

@@ -28,7 +28,7 @@ from .refs import Line, Names, find_session, messages_of, short_key
 
 
 _RESUMABLE = ("main", "background")
-"""Kinds of sessions that a person can go on with."""
+"""Kinds of sessions that a person can resume."""
 
 
 def resume_line(session: Mapping[str, object], *, is_there: bool) -> str | None:
@@ -93,7 +93,7 @@ class Originals:
     def whole(
         self, file_id: int, byte_offset: int, length: int, kind: str, stored: str
     ) -> str | None:
-        """Return the text of which `stored` is the beginning, None if it is not found."""
+        """Return the whole text that begins with `stored`, None if it is not found."""
         inputs = 0
         for value in _values(self._value(file_id, byte_offset, length)):
             if isinstance(value, str) and len(value) > len(stored) and value.startswith(stored):
@@ -307,7 +307,7 @@ class Message:
     """1: the conversation took it back."""
     copy_of: int | None
     is_repeat: int
-    """1: the same line stands earlier in the same file."""
+    """1: the same line occurs earlier in the same file."""
     tool_call_id: int | None
     tool: str | None
     target: str | None
@@ -347,7 +347,7 @@ class Message:
         return not is_call and not self.content.strip()
 
     def as_json(self) -> dict[str, object]:
-        """Return the stable JSON object; what is known of a call stands under `call`."""
+        """Return the stable JSON object; facts about a call are in `call`."""
         fields = asdict(self)
         call = {key: fields.pop(key) for key in _CALL}
         for key in ("is_repeat", "tool_call_id", "file_id"):
@@ -450,7 +450,7 @@ class Conversation:
 
     @property
     def resume(self) -> str | None:
-        """Return what to type into a shell to go on with the session, None if nobody can."""
+        """Return the shell command that resumes the session, None if there is none."""
         is_there = any(file.kind == "transcript" and file.gone_at is None for file in self.files)
         return resume_line(self.session, is_there=is_there)
 

@@ -97,7 +97,7 @@ class Marker:
 
 
 CONTEXT = 3
-"""Turns before and after a line that are shown, where nothing else is asked for."""
+"""Turns shown before and after a line by default."""
 
 _MOST = 100  # messages before and after a line, where no number of turns is asked for
 _NEAREST = 3
@@ -107,7 +107,7 @@ _TYPED = tuple(sorted(PEOPLE))
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What of a conversation a user asked for."""
+    """The part of a conversation that a user asked for."""
 
     tools: bool = True
     full: bool = False
@@ -321,7 +321,7 @@ def _bounded(conversation: Conversation, excerpt: Excerpt, anchor: Place) -> Exc
 
 
 def _place(row: sqlite3.Row, line: Line) -> Place:
-    """Return where a block is shown: a result stands under its call."""
+    """Return where a block is shown: a result is shown with its call."""
     if row["answers"] is None or _is_alone(row, line):
         return Place(row["byte_offset"], row["block"])
     return Place(row["call_offset"], row["call_block"])

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 LONGEST_TEXT = 60_000
-"""Letters of Markdown that is taken apart; a longer text stands in a fence."""
+"""Characters of Markdown that are parsed; a longer text is put into a fence."""
 
 _special = re.compile(r"[\\`<!\]@#]")
 _ticks = re.compile(r"`+")
@@ -65,7 +65,7 @@ _destination = re.compile(r"(?:https?://|mailto:|#|\.{0,2}/|[\w.-]{1,200}(?:[/)#
 _info = re.compile(r"[\w+#.-]{1,20}")
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
 _BREAK = "&#8203;"
-"""Behind `@` and `#`, so that nobody is mentioned and no issue is referred to."""
+"""Inserted after `@` and `#`, to prevent mentions and links to issues."""
 
 _DEEPEST = 14  # lists and quotes inside each other; programs stop at about twenty
 _FEW_LINES = 40  # that are quoted; more of them stand in a fence
@@ -83,7 +83,7 @@ def prose(text: str, level: int) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return what a person typed as a quotation; with a shape of its own it stands in a fence."""
+    """Return typed text as a quotation, or in a fence if it has its own layout."""
     lines = readable(text).strip("\n").split("\n")
     has_shape = any(
         line.startswith("    ") or line.lstrip().startswith(("```", "|")) for line in lines
@@ -357,7 +357,7 @@ class ExportedConversation(Conversation):
         return self.clean(text)
 
     def output_file(self, message: Message) -> str:
-        """Return what a call gave that was too large for the transcript, '' if there is nothing."""
+        """Return output of a call that was too large for the transcript, '' if there is none."""
         row = None
         if message.output_file is not None:
             row = sql.ask(

@@ -107,7 +107,7 @@ def fold(text: str) -> str:
 
 
 def substrings_in(text: str, parts: Sequence[str]) -> list[Span]:
-    """Return where any of `parts` stands in `text`, whatever its case."""
+    """Return the positions of any of `parts` in `text`, ignoring case."""
     if not parts:
         return []
     pattern = re.compile("|".join(map(re.escape, parts)), re.IGNORECASE)

@@ -79,7 +79,7 @@ def find(connection: sqlite3.Connection, store: str, name: str) -> list[Entry]:
 
 
 def entry_lines(entries: list[Entry], look: Look) -> Iterator[str]:
-    """Yield the lines of entries: what each is, where it stands, and its text."""
+    """Yield the lines of entries: their facts, place and text."""
     place: tuple[str | None, str] | None = None
     for number, entry in enumerate(entries):
         if number:
@@ -227,7 +227,7 @@ PLACE = {
     "is_marked": "integer, where a line was asked for",
     "agent_key": "string or null",
 }
-"""The fields of an item that say where its message stands, before those of the message."""
+"""The fields of an item with the place of its message, before those of the message."""
 
 _MOST_FILES = 20
 _MOST_COUNTED = 5_000
@@ -265,7 +265,7 @@ def excerpt_as_json(
 
 
 def whose(excerpt: Excerpt) -> str | None:
-    """Return the key of the subagent that was asked for, None for a conversation."""
+    """Return the key of the requested subagent, None for a conversation."""
     return excerpt.subagent.agent_key if excerpt.subagent else None
 
 

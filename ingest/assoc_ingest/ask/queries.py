@@ -57,7 +57,7 @@ class Estimate(NamedTuple):
     output_tokens: int
     cost_usd: float | None
     unmeasured: int
-    """Partial responses of which nothing can be estimated: their stated tokens are in the sums."""
+    """Partial responses without an estimate: the sums include their stated tokens."""
 
 
 class Stated(NamedTuple):

@@ -97,7 +97,7 @@ class Clause:
 
     alternatives: tuple[Term, ...]
     is_phrase: bool = False
-    """It stands in quotes: no hit may lack it, not even one that lacks other words."""
+    """It is quoted: every hit must contain it, even one that lacks other words."""
 
     @property
     def name(self) -> str:
@@ -485,11 +485,11 @@ def _word(word: str, is_text: bool) -> _Token:
 
 
 SAID, TOOLS, TITLE = "said", "tools", "title"
-"""Scopes: what people and agents said, what tools were given and gave, titles."""
+"""Scopes: text of people and agents, tool input and output, titles."""
 
 _COLUMNS = {SAID: "text joined_text", TOOLS: "tool_text joined_tool_text"}
 
 
 def in_scope(scope: str, expression: str) -> str:
-    """Limit an expression for FTS5 to what was said, or to what tools were given and gave."""
+    """Limit an FTS5 expression to text of people and agents, or to tool input and output."""
     return f"{{{_COLUMNS[scope]}}} : ({expression})"

@@ -267,7 +267,7 @@ class Line:
     end: int | None
     """Where the next line begins; None: nowhere."""
     notes: tuple[str, ...] = ()
-    """What to tell a reader who asked for another line."""
+    """A note for a reader who asked for another line."""
 
 
 def resolve(connection: sqlite3.Connection, text: str) -> KeyMatch | Line:
@@ -327,7 +327,7 @@ class Names:
         return f"{key}{separator}{line}" if key and line is not None else key
 
     def _key(self, file: int) -> tuple[str | None, str]:
-        """Return the key of a file, and what stands between it and the number of a line."""
+        """Return the key of a file, and the separator before the line number."""
         key = owner_of(self._connection, file)
         if key is None:
             prompts = [known["id"] for known in prompt_files(self._connection)]

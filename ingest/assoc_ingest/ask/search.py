@@ -46,7 +46,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """A query of which a hit need not hold everything."""
+    """A query whose hits may lack some of its words."""
 
     terms: Terms
     words: tuple[Word, ...]
@@ -180,7 +180,7 @@ class Ranked:
 
     @property
     def is_thought(self) -> bool:
-        """Has thinking all words? It never stands before what was said and has them as well."""
+        """Has thinking all words? It never ranks above text with the same words."""
         return self.why != RELAXED and self.candidate.row["kind"] == "thinking"
 
 
@@ -235,7 +235,7 @@ def preference_of_kind(kind: str) -> int:
 
 
 def conversation(candidate: Candidate) -> object:
-    """Return what tells a conversation from others; what belongs to none is one of its own."""
+    """Return the identity of a conversation; a hit without one is its own."""
     return candidate.row["session_key"] or candidate.place
 
 
@@ -473,7 +473,7 @@ FACETS = ("kind", "project", "source", "model", "role", "branch", "month")
 _MOST_OF_STORE = 2_000
 _MOST_COUNTED_TITLES = 2_000
 _WITH_OWN_KIND = ("inbox", "document")
-"""What can be asked for by its name and by its own kind."""
+"""Stores that can be filtered by their name and by their own kinds."""
 
 Place = tuple[str, int]
 
@@ -553,7 +553,7 @@ def parts_of(
 
 
 def owner_of(candidate: Candidate, apart: bool) -> object:
-    """Return what tells the conversation of a row from others; with `apart`, the row itself."""
+    """Return the identity of the conversation of a row; with `apart`, the row itself."""
     return candidate.place if apart else conversation(candidate)
 
 
@@ -637,7 +637,7 @@ class Hit:
     """One place where the query was found."""
 
     key: str | None
-    """What `show` takes for its conversation, or for the subagent in whose file it stands."""
+    """Key of its conversation, or of the subagent in whose file it is, for `show`."""
     title: str | None
     """Of its conversation."""
     ref: str | None
@@ -647,7 +647,7 @@ class Hit:
     cwd: str | None
     model: str | None
     kind: str | None
-    """Of a message `messages.kind`, of the others what tells them apart among themselves."""
+    """For a message `messages.kind`; for others their own kind."""
     time: str | None
     snippet: str
     """A piece of the text, of bounded length, matches between the characters 2 and 3 in pairs."""
@@ -659,7 +659,7 @@ class Hit:
     byte: int
     """Where the line begins."""
     resume: str | None
-    """The command that goes on with the conversation."""
+    """The command that resumes the conversation."""
     session_key: str | None
     id: int
     what: str
@@ -1144,7 +1144,7 @@ class _Search:
         return found
 
     def _is_full(self, found: list[Candidate]) -> bool:
-        """Are there as many conversations as are shown? What tools gave would not be seen."""
+        """Are there enough conversations to fill the page? Then tool output would not be seen."""
         return len(set(map(conversation, found))) >= max(ENOUGH, self._limit)
 
     def _is_to_be_relaxed(self, found: list[Ranked]) -> bool:

@@ -29,7 +29,7 @@ Advance = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class SecretPlace:
-    """A place where a credential stands."""
+    """A place of a credential."""
 
     rule: str
     kind: str
@@ -88,7 +88,7 @@ def secret_places(
 
 
 def is_log(source: str, path: str) -> bool:
-    """Is a file read line by line? So is one of which nobody knows, then."""
+    """Is a file read line by line? Assumed of unknown files."""
     claim = claim_at(SOURCES[source], path) if source in SOURCES else None
     return claim is None or SOURCES[source].shape(claim) == LOG
 

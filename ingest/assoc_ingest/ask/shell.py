@@ -47,7 +47,7 @@ class Invocation:
 
     program: str
     chain: tuple[str, ...] = ()
-    """What it is told to do: subcommands, the name of a script, targets, code."""
+    """Its task: subcommands, the name of a script, targets, code."""
     operands: frozenset[str] = frozenset()
     settings: frozenset[tuple[str, str]] = frozenset()
     """Options with values."""
@@ -207,7 +207,7 @@ class _Lexer:
 
 
 def _quoted(text: str, at: int, depth: int) -> tuple[str, int]:
-    """Return what stands at a quote, a backslash or a dollar sign, and where it ends."""
+    """Return the text that begins with a quote, a backslash or a dollar sign, and its end."""
     letter = text[at]
     if letter == "\\":
         follows = text[at + 1 : at + 2]
@@ -743,7 +743,7 @@ def _shortened(text: str) -> str:
 
 
 class _Given:
-    """Sorts what stands behind the subcommands of a program."""
+    """Sorts the words after the subcommands of a program."""
 
     def __init__(self, program: str, chain: list[str], places: list[str]) -> None:
         self.chain = chain

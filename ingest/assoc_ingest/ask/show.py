@@ -75,7 +75,7 @@ def headline(message: Message, view: View) -> str:
 
 
 def details(message: Message, result: str, view: View) -> Iterator[str]:
-    """Yield a few lines of what the call changed or gave; all of its input and output if whole."""
+    """Yield a few lines of the call's change or output; all of its input and output if whole."""
     is_error = message.status == "error"
     if view.full:
         yield from _whole_input(message, view)
@@ -163,7 +163,7 @@ def _whole_input(message: Message, view: View) -> Iterator[str]:
 
 
 def _input_text(text: str, view: View, head: str = "", colour: str | None = None) -> Iterator[str]:
-    """Yield all lines of a text, the first behind a head that stands before the indent."""
+    """Yield all lines of a text, the first with a head before the indent."""
     indent = " " * (len(_INDENT) - len(head)) + head
     if not text.strip():
         return
@@ -686,7 +686,7 @@ def _part(
 
 
 def _name(conversation: Conversation, excerpt: Excerpt) -> str:
-    """Return the reference of the line that was asked for, '' where none was."""
+    """Return the reference of the requested line, '' if there is none."""
     line = excerpt.line
     return (conversation.names().at(line.file.id, line.number) or "") if line else ""
 
@@ -703,7 +703,7 @@ def _left_out(turns: int, is_cut: bool, where: str, look: Look) -> Iterator[str]
 def _selected(
     conversation: Conversation, excerpt: Excerpt, options: Options, page: Page, look: Look
 ) -> Iterator[str]:
-    """Yield the messages that are asked for, each below its reference."""
+    """Yield the selected messages, each below its reference."""
     is_empty = True
     for subagent, found in excerpts.selections(conversation, excerpt, options, context=True):
         items = _items(found, options, page, look)
@@ -740,7 +740,7 @@ def _nothing(look: Look) -> Iterator[str]:
 
 
 def _more(conversation: Conversation, excerpt: Excerpt, options: Options) -> str:
-    """Return a sentence that tells what else can be shown."""
+    """Return a sentence about what else can be shown."""
     key = conversation.short_key(excerpt.subagent)
     known = [] if options.full else ["--full shows everything uncut"]
     if excerpt.line is not None:

@@ -361,7 +361,7 @@ class LineIndex:
         return breaks + 1
 
     def is_start(self, offset: int) -> bool:
-        """Does a line begin at this offset, of which the number is known?"""
+        """Does a line with a known number begin at this offset?"""
         frame = max(bisect_left(self._borders, offset) - 1, 0)
         inside = offset - self._borders[frame]
         return not offset or self._bytes(frame)[inside - 1 : inside] == b"\n"

@@ -122,7 +122,7 @@ Step = Border | Opened | FilePart | Closed | Unchanged | Unreadable
 
 
 def without_unsettled(steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield all steps but those of databases of which an entry could not be read.
+    """Yield all steps except those of databases with an unreadable entry.
 
     So the next sync lists such a database again, even if it has not changed.
     """

@@ -413,7 +413,7 @@ class Stores:
 
     @property
     def is_doubtful(self) -> bool:
-        """Do entries consist of files of which only some were listed?"""
+        """Do entries consist of files only some of which were listed?"""
         return self.is_limited and any(store.database is None for store in self._stores.values())
 
     def listings(self, known: dict[str, KnownFile], *, full: bool) -> Iterator[Listing]:
@@ -445,7 +445,7 @@ class Stores:
         return listing
 
     def _is_unseen(self, name: str) -> bool:
-        """Is a store there of which the walk did not see all? It saw that a directory is empty."""
+        """Did the walk see only a part of an existing store? It saw that a directory is empty."""
         place = self.root.path / name
         is_seen = is_directory(place) and not self.is_limited and not self._has_hidden(str(place))
         return is_there(place) and not is_seen

@@ -1066,7 +1066,7 @@ def gone_file_keys(connection: sqlite3.Connection, since: int | None) -> list[by
 
 
 def database_key(connection: sqlite3.Connection) -> str:
-    """Return the name of the database as a UUID; one made anew has another."""
+    """Return the key of the database as a UUID; a new database has another."""
     (key,) = connection.execute("select database_key from identity").fetchone()
     return str(UUID(bytes=key))
 
@@ -1080,7 +1080,7 @@ class _Plan(NamedTuple):
     texts: tuple[int, ...]
     cut: tuple[int, ...]
     needed: tuple[tuple[int, str | int], ...]
-    """Columns of the key, which are never null, with what stands there instead."""
+    """Columns of the key, with the values that replace null."""
 
 
 @cache

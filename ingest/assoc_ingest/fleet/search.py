@@ -63,7 +63,7 @@ _token = re.compile(
     r"""--[^\n]*|\s+|'(?:[^']|'')*'|"[^"]*"|(?<!:):[a-z_]\w*|\w+|.""", re.DOTALL | re.IGNORECASE
 )
 _AFTER_A_KEY = {",", ")", "limit", "rows", "range", "union"}
-"""What stands behind a key of an `order by`: the next one, or what ends them."""
+"""The text after a key of an `order by`: the next key, or the end."""
 
 
 def translated(query: str) -> str:
@@ -108,7 +108,7 @@ def _of_postgres(word: str) -> str:
 
 
 def _sorted_as_sqlite(tokens: Iterable[str]) -> Iterator[str]:
-    """Yield the tokens, and behind each key of an `order by` where NULL stands."""
+    """Yield the tokens, and after each key of an `order by` the order of NULL."""
     depth = 0
     sorting: list[int] = []  # the depths of the brackets in which keys are being read
     before = last = ""

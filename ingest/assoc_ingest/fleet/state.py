@@ -44,7 +44,7 @@ class State:
     version: int = 0
     """What the server had counted after the last push."""
     nonces: list[str] = field(default_factory=list)
-    """Random names of the pushes of which the server may know the last one."""
+    """Random names of the pushes; the server may know the last one."""
     cursor: Cursor | None = None
     """The state of the database that the server has; None: compare everything."""
     allowed: list[str] = field(default_factory=list)

@@ -176,7 +176,7 @@ _token = re.compile(
         for prefix, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))
     )
 ).match
-"""What begins with a prefix; `_rule_of` tells which."""
+"""Text that begins with a prefix; `_rule_of` returns its rule."""
 _RULES = [rule for _, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))]
 _STARTS: dict[str, tuple[str, ...]] = {"eyJ": ()}
 for _prefix in sorted(BY_PREFIX, key=len, reverse=True):
@@ -236,7 +236,7 @@ def _in_run(text: str, start: int, end: int) -> Iterator[Secret]:
 
 
 def _begun(text: str, start: int) -> re.Match[str] | None:
-    """Return what begins at a place with a prefix, and goes on with its letters."""
+    """Return the match at a place that begins with a prefix and continues with its letters."""
     if any(text.startswith(prefix, start) for prefix in _STARTS.get(text[start : start + 3], ())):
         return _token(text, start)
     return None
@@ -333,7 +333,7 @@ _LONGEST_CUT = 24
 
 
 def _begun_tokens(text: str, seen: bytes) -> Iterator[Secret]:
-    """Yield whatever begins like a token, anywhere but in words, and goes on like one."""
+    """Yield text that begins and continues like a token, except inside words."""
     end = 0
     for start in sorted(_beginnings(text, seen)):
         match = _token(text, start) if start >= end else None
@@ -397,7 +397,7 @@ _OTHER_TOKENS = re.compile(
     r"(?:page|next|prev|continuation|sync|cursor|csrf|xsrf|cancel\w*|design|syntax)[_-]?\Z",
     re.IGNORECASE,
 )
-"""What stands before `token` where it is no credential."""
+"""Text before `token` where it is not a credential."""
 _key_line = re.compile(r"[A-Za-z0-9+/=]{16,}+")
 _line_break = re.compile(r"\\{1,8}[nrt]")
 _LEAST_KEY = 64  # letters of base64: an Ed25519 key has them
@@ -406,7 +406,7 @@ _LONGEST_HOST = 255
 _BREAKS = "nrtbf"  # behind a backslash: line breaks and the like
 _AROUND_A_LINE = frozenset(" \t\r\n\"'`\\<>|=,;")
 _BEHIND_A_QUOTE = (",", ":", "}", "]", "")
-"""What stands in JSON behind the end of a text, or nothing."""
+"""JSON after the end of a text, or nothing."""
 _TYPES = {
     *("str", "string", "bytes", "text", "char", "varchar", "boolean", "integer", "number"),
     *("unknown", "object", "secret", "required", "optional"),
@@ -491,7 +491,7 @@ def _key_letters(text: str) -> str:
 
 
 _Found = tuple[str, str, int, int, bool]
-"""A rule, a kind, where the value stands, and whether it is one even if it looks like a word."""
+"""A rule, a kind, the position of the value, and whether it counts even if it looks like a word."""
 
 
 def _named(text: str, lower: bytes) -> Iterator[_Found]:

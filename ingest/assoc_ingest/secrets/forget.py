@@ -43,7 +43,7 @@ def fingerprint(text: str) -> str:
 
 
 def masked(secret: Secret) -> str:
-    """Return what stands for a credential in a report: its prefix and its length."""
+    """Return how a report shows a credential: its prefix and its length."""
     if secret.kind == "private key":
         return f"{secret.prefix}… ({secret.end - secret.start} letters)"
     return f"{secret.prefix}… ({len(secret.text)} letters)"
@@ -63,7 +63,7 @@ Span = tuple[int, int]
 
 
 class ForgottenSecret(NamedTuple):
-    """A row of `forgotten_secrets`, as far as it tells what to leave out."""
+    """The columns of `forgotten_secrets` that are needed to leave a credential out."""
 
     rule: str
     length: int

@@ -58,7 +58,7 @@ class Secret(NamedTuple):
     kind: str
     start: int
     end: int
-    """Where it stands in the bytes, escapes included."""
+    """Its position in the bytes, including escapes."""
     text: str
     """What it is, without escapes. It never leaves this program."""
     prefix: str = ""

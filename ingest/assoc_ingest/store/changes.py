@@ -49,7 +49,7 @@ KEYED = (
     *("sources", "projects", "sessions", "subagents", "teams", "team_members", "tasks"),
     *("task_dependencies", "agents", "prices"),
 )
-"""Tables whose rows outlive files, or are told apart by a key and not by a place."""
+"""Tables whose rows outlive files, or are identified by a key instead of a place."""
 
 SECOND_RECORD = ".push"
 """The name of a database with this behind it is that of the state of its second record."""
@@ -270,7 +270,7 @@ def _has(connection: sqlite3.Connection, name: str) -> bool:
 
 
 def note_files(connection: sqlite3.Connection, starts: Mapping[int, int]) -> None:
-    """Note files of which rows were inserted, with the place where each changed first."""
+    """Note files with new rows, with the first changed place of each."""
     if _has(connection, "noted_files"):
         connection.executemany(
             f"insert into noted_files (file_id, start) values (?, ?){_EARLIEST}", starts.items()
@@ -303,6 +303,6 @@ def begin_anew(connection: sqlite3.Connection) -> None:
 
 
 def renew(connection: sqlite3.Connection) -> None:
-    """Give a database that replaces another the keys it lacks; nobody has seen any change of it."""
+    """Give a database that replaces another the missing keys; none of its changes has been seen."""
     complete(connection)
     begin_anew(connection)

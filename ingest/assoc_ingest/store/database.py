@@ -49,7 +49,7 @@ _PRIVATE = (
 )
 
 UNJOURNALED = ("journal_mode = memory", *_PRIVATE)
-"""Settings of a database that nobody else can see, and of which batches can be rolled back."""
+"""Settings of a database that is not visible yet, and whose batches can be rolled back."""
 
 THROWN_AWAY = ("journal_mode = off", *_PRIVATE)
 """Settings of one that is thrown away after any error, so that nothing has to be undone.

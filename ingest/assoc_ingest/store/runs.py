@@ -39,7 +39,7 @@ class Report:
     is_continued: bool = False
     """The row `id` has the counts of passes before; those of this one are added."""
     unfinished: int | None = None
-    """The id of the file of which only the beginning was read so far: it counts once."""
+    """The id of a file that is only partly read so far: it counts once."""
     clock_behind: str | None = None
     """The newest time in the database, if the system clock is behind it."""
     files_seen: int = 0

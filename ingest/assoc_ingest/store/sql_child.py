@@ -97,7 +97,7 @@ def with_bytes(value: Any, blobs: list[bytes]) -> Value:
 
 
 def main() -> None:
-    """Run the statements that are sent, until nobody sends any more."""
+    """Run the statements from standard input, until it ends."""
     if hasattr(signal, "SIGALRM"):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
             signal.signal(number, signal.SIG_DFL)

@@ -189,7 +189,7 @@ def steps(work: Sequence[Work], *, thorough: bool, count: int) -> Generator[Step
 def index_aside(
     connection: sqlite3.Connection, *, is_wanted: bool
 ) -> AbstractContextManager[IndexAside | None]:
-    """Let another process index the messages of a database that nobody can see yet."""
+    """Let another process index the messages of a database that is not visible yet."""
     if not is_wanted:
         return nullcontext()
     from ..workers import index_aside as aside

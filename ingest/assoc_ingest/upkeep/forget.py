@@ -420,7 +420,7 @@ def _is_from(connection: sqlite3.Connection, root: str, item: Work) -> bool:
 
 
 def _unarchived(descriptor: int) -> Checkpoint:
-    """Return the checkpoint of a document of which only the hash is stored, see `changes`."""
+    """Return the checkpoint of a document whose hash alone is stored, see `changes`."""
     prefix = Prefix()
     for data in pieces(descriptor):
         prefix = prefix.extended(data)

@@ -56,9 +56,9 @@ class SecretForgetting:
     kind: str
     masked: str
     places: int
-    """Places in the archive where it stands."""
+    """Number of its places in the archive."""
     files: list[str]
-    """Paths of the files in which it stands."""
+    """Paths of the files that contain it."""
     within_words: int
     """Places where its letters are a part of a longer word; they stay."""
     put_aside: list[str]
@@ -295,7 +295,7 @@ def _stored(connection: sqlite3.Connection) -> Iterator[StoredFile]:
 def files_with(
     connection: sqlite3.Connection, secret: Secret, row: ForgottenSecret
 ) -> Iterator[BlankedFile]:
-    """Yield the files in which a credential stands, without the bytes that replace theirs."""
+    """Yield the files that contain a credential, without their replaced bytes."""
     for file in _stored(connection):
         found = file_without(connection, file, secret, row, packs=False)
         if found.issues or found.within_words:

@@ -103,7 +103,7 @@ def _give_name(temporary: Path, target: Path) -> None:
 
 
 def _flush_directory(directory: Path) -> None:
-    """Let the name survive a crash of the machine, where the system can be asked for it."""
+    """Make the name survive a crash of the machine, if the system supports it."""
     if os.name == "nt":
         return
     descriptor = os.open(directory, os.O_RDONLY)

@@ -51,7 +51,7 @@ class Limit:
 
     before: str
     asked: str
-    """The limit that was asked for, by the clock alone; `before` is never later."""
+    """The requested limit, by the clock alone; `before` is never later."""
     since: str
     """The time of the first sync: no file can have been seen to go before."""
 
@@ -157,7 +157,7 @@ class Removal:
     entries: int
     """Other entries of lists: conversations, members, todos and the like."""
     before: str | None
-    """The limit that was asked for: only what went missing before this time is removed."""
+    """The requested limit: only what went missing before this time is removed."""
     kept: list[Kept]
     """Files that are kept because it is not certain when they went missing."""
     kept_entries: int

@@ -232,7 +232,7 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A page with rows of a table; it does not say of which one."""
+    """A page with rows of an unknown table."""
 
     pages: Pages
     number: int

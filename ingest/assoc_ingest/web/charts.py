@@ -16,7 +16,7 @@ from .. import sql, terminal
 
 
 class Cost(NamedTuple):
-    """The cost of responses, of which some may be unpriced or partial. Its text is for people."""
+    """The cost of responses, some of which may be unpriced or partial. Its text is for people."""
 
     dollars: float = 0.0
     """Of those with a price."""

@@ -90,7 +90,7 @@ class Finder:
         self._ids = {match.id for match in found.matches}
 
     def at(self, place: BlockPlace, *, is_line: bool) -> Finding:
-        """Return what a page says that was opened at a place, of which the block may be unknown."""
+        """Return the find state of a page opened at a place, whose block may be unknown."""
         order = self._order(place)
         first = bisect_left(self._orders, order)
         here = self._orders[first] if first < len(self._orders) else None
@@ -196,7 +196,7 @@ class Shown:
     finding: Finding | None
     """None: nothing is looked for."""
     news: str
-    """On the last page, the address that tells how many lines came since."""
+    """On the last page, the address that reports the number of new lines."""
     begin: str
     """Behind which place the page begins, as an address names it; '' if with the first."""
 
@@ -206,10 +206,10 @@ class Shown:
 
 
 MOST_SUBAGENTS = 5_000
-"""Subagents of a conversation of which its pages know."""
+"""Maximum number of subagents that the pages of a conversation show."""
 
 MOST_FILES = 1_000
-"""Files of a conversation of which its pages show the messages."""
+"""Maximum number of files whose messages the pages of a conversation show."""
 
 _MOST_FILES = 50  # that a page names
 _MOST_MODELS = 10
@@ -337,7 +337,7 @@ class Reader:
         return sizes
 
     def _news(self) -> str:
-        """Return the address that tells how many lines came since, '' if there is none."""
+        """Return the address that reports the number of new lines, '' if there is none."""
         end = self._paging.end()
         return self._permalinks.news(end) if end else ""
 

@@ -634,7 +634,7 @@ class Mapper:
             )
 
     def _agents(self, calls: Iterable[sqlite3.Row]) -> Iterator[_Thing]:
-        """Yield the subagents that were spawned here, and those that nobody knows the call of."""
+        """Yield the subagents that were spawned here, and those whose call is unknown."""
         spawning = {row["id"]: row for row in calls if row["spawned"]}
         for agent in self._conversation.subagents:
             text = one_line(name_of(agent))
@@ -690,7 +690,7 @@ class Mapper:
 
 
 class _Messages(Sequence[_Thing]):
-    """Messages in order; a thing is made of one when it is asked for: there may be very many."""
+    """Messages in order; each becomes a `_Thing` only on demand: there may be very many."""
 
     def __init__(self, ranks: Mapping[int, int], rows: Iterable[sqlite3.Row]) -> None:
         self._files = list(ranks)

@@ -100,7 +100,7 @@ def _execute(datasette: Any, database: Any, here: Execute, processes: _Processes
 
 
 def _interrupted(sentence: str, sql: str, parameters: Any) -> Exception:
-    """Return what Datasette catches where it goes on without an answer, and shows elsewhere."""
+    """Return an exception that Datasette catches if it needs no answer, and shows otherwise."""
     from datasette.database import QueryInterrupted
     from datasette.views.base import DatasetteError
 
@@ -226,7 +226,7 @@ def _address(database: Any) -> str:
 
 
 def _given(sql: str, parameters: Any) -> Sequence[Value] | Mapping[str, Value]:
-    """Return parameters as values; those of a canned query may be made as they are asked for."""
+    """Return parameters as values; those of a canned query may be computed on demand."""
     if parameters is None:
         return {}
     if not isinstance(parameters, Mapping):

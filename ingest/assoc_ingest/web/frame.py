@@ -379,7 +379,7 @@ async def of(datasette: Any, request: Any, template: str | None, database: str |
 
 
 def _in_path(datasette: Any, request: Any) -> str | None:
-    """Return what the address begins with: where a page tells an error, nothing else says it."""
+    """Return the database in the address: on an error page, nothing else names it."""
     from datasette.utils import tilde_decode
 
     if request is None:
@@ -399,7 +399,7 @@ _NEAR = 5
 
 
 async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
-    """Return the page that tells what is missing or wrong, None to leave that to Datasette."""
+    """Return the page for an error, None to leave it to Datasette."""
     status = getattr(exception, "status", None)
     if status == 400 and "/-/" in request.path:  # 0.65 takes it for the row of a table
         status = 404

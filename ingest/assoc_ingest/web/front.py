@@ -40,7 +40,7 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time that is asked for often, as the list takes it, and how many there are."""
+    """A common period as filters of the list, and the number of its conversations."""
 
     text: str
     asked: dict[str, str]

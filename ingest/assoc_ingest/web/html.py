@@ -148,7 +148,7 @@ def plain(text: str, budget: Budget | None = None) -> Markup:
 
 
 def shortened(text: str, budget: Budget | None = None, name: str = "ai-plain") -> Markup:
-    """Return what a tool was given or gave, cut where it is long."""
+    """Return the input or output of a tool, cut if it is long."""
     opening = Markup('<pre class="{}" tabindex="0">').format(name)
     return _written(text, _LONGEST_VALUE, opening, budget or Budget())
 

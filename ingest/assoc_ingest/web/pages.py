@@ -158,7 +158,7 @@ def as_dictionaries() -> dict[str, dict[str, Any]]:
 
 
 def with_times(query: bytes) -> bytes:
-    """Return what stands behind the ? of the address of a report, its times as they are stored.
+    """Return the query string of the address of a report, with times as they are stored.
 
     SQL compares them as text. Raises UsageError for one that is none.
     """

@@ -222,7 +222,7 @@ class Permalinks:
         return f"{self._path(key.text)}/image?at={self.name(place)}&n={number}"
 
     def news(self, place: BlockPlace) -> str:
-        """Return the address that tells what came behind a block, '' if there is none."""
+        """Return the address that reports what came after a block, '' if there is none."""
         key = self._owner(place.file)
         return f"{self._path(key.text)}/news?after={self.name(place)}" if key is not None else ""
 

@@ -33,7 +33,7 @@ _SECONDS = 600.0
 
 
 def index_aside(connection: sqlite3.Connection) -> AbstractContextManager[IndexAside | None]:
-    """Let another process index the messages of a database that nobody else can see, if it can."""
+    """Let another process index the messages of a database that is not visible yet, if possible."""
     return IndexAside(connection) if fts.can_be_filled(connection, INDEX) else nullcontext()
 
 

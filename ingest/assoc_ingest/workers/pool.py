@@ -89,7 +89,7 @@ class PoolJob(process.Job, Protocol):
         ...
 
     def give_up(self, number: int) -> bytes:
-        """Return the result for an item that nobody can do."""
+        """Return the result for an item that cannot be processed."""
         ...
 
 
@@ -177,7 +177,7 @@ class Workers(Generic[J]):
         return result
 
     def _take(self) -> _Worker | None:
-        """Return a worker that has nothing to do, None if there is none to be had."""
+        """Return an idle worker, None if there is none."""
         with self._lock:
             if self._idle:
                 return self._idle.pop()
