@@ -154,6 +154,7 @@ def _write(file: Path, text: str) -> None:
 def all_tried(mutants: Iterable[Mutant], jobs: int, root: Path = ROOT) -> list[Verdict]:
     """Try bugs in as many copies at a time, and print each verdict as it comes."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
+        Path(place).chmod(0o755)  # for tests that run programs as another user
         copies: queue.Queue[Path] = queue.Queue()
         for number in range(jobs):
             copies.put(copy_into(Path(place) / str(number), root))
