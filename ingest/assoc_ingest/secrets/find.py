@@ -310,12 +310,33 @@ for _prefix, _rule in BY_PREFIX.items():
     else:
         _at = _found.start()
         _BY_SIGN.setdefault(_prefix[_at - 2 : _at + 1], []).append((_at, _prefix))
-_signs = re.compile(  # the letters alone first, which is quicker than all pairs of them
-    "[_.~-](?<=[{}][{}].)(?<={})".format(
-        *("".join(sorted({end[place] for end in _BY_SIGN})) for place in (0, 1)),
-        "|".join(map(re.escape, sorted(_BY_SIGN))),
-    )
-)
+
+
+def _behind(sign: str) -> str:
+    """Return the expression for a sign behind which a prefix may go on.
+
+    Most signs stand in words, so of what is before it, single letters are looked at first, then
+    pairs of letters, and then the whole beginning of the prefixes.
+    """
+    stems = {prefix[:at] for ends in _BY_SIGN.values() for at, prefix in ends if prefix[at] == sign}
+    pairs: dict[str, set[str]] = {}
+    for stem in stems:
+        pairs.setdefault(stem[-2], set()).add(stem[-1])
+    letters = (sorted(pairs), sorted({stem[-1] for stem in stems}))
+    looked_at = [
+        "".join(f"[{''.join(one)}]" for one in letters),
+        "|".join(f"{first}[{''.join(sorted(last))}]" for first, last in sorted(pairs.items())),
+    ]
+    whole = [
+        "|".join(sorted(of_length))
+        for _, of_length in itertools.groupby(sorted(stems, key=len), key=len)
+    ]
+    sign = re.escape(sign)
+    quickly = "".join(f"(?<=(?:{stems}){sign})" for stems in looked_at)
+    return f"{sign}{quickly}(?:{'|'.join(f'(?<=(?:{stems}){sign})' for stems in whole)})"
+
+
+_signs = re.compile("|".join(map(_behind, "_.~-")))
 
 
 def _table_of(letters: str) -> bytes:
