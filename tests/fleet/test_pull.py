@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from tests.support.machines import QUERIES, Fleet, demo, rows_of
 from tests.support.writing import SESSION, assistant, user, write
 
 from assoc_ingest.cli import cli
-from assoc_ingest.errors import NotFoundError
+from assoc_ingest.errors import FleetError, NotFoundError
 from assoc_ingest.files import archive
 from assoc_ingest.fleet.connect import DESTINATION
 from assoc_ingest.fleet.projection import Masks
@@ -105,7 +106,7 @@ def test_what_the_server_does_not_show_any_more_stays(
         database.execute(f"delete from assoc.{table}")
     for arguments in ((), ("--origin", "laptop")):
         found = _run(tmp_path, "pull", *arguments)
-        assert "1 file pulled before" in found
+        assert "Kept 1 file that were pulled before" in found
         assert "Removed" not in found
     assert _texts(tmp_path) == before
     machine.forget(
@@ -211,7 +212,7 @@ def test_a_damaged_file_on_the_server_does_not_replace_what_was_pulled(
         "update assoc.frames set digest = sha256('x'), data = substring(data from 1 for 20)"
         " where data is not null"
     )
-    assert "1 file damaged or incomplete" in _run(tmp_path, "pull")
+    assert "1 file, damaged or incomplete" in _run(tmp_path, "pull")
     assert _texts(tmp_path) == before == sorted(["how does the pool wait", "it does not"])
     _run(tmp_path, "verify")
 
@@ -229,7 +230,7 @@ def test_a_file_whose_first_bytes_are_lost_is_pulled_from_where_it_goes_on(
     with closing(sqlite3.connect(machine.database)) as connection, connection:
         connection.execute("delete from archive where start = 0")
     machine.push_all()
-    assert "1 file damaged or incomplete" in _run(tmp_path, "pull")
+    assert "1 file, damaged or incomplete" in _run(tmp_path, "pull")
     assert len(_texts(tmp_path)) == 3
     (tmp_path / "team.db").unlink()
     assert "Fetched 1 file" in _run(tmp_path, "pull")
@@ -252,25 +253,55 @@ def test_a_part_of_the_fleet_is_pulled(fleet: Fleet, tmp_path: Path) -> None:
         _run(tmp_path, "pull", "--origin", "three")
 
 
+def _one_frame(data: bytes) -> list[str]:
+    """Statements by which the only frame of each transcript has these bytes, packed."""
+    packed = archive.zstd.compress(data)
+    return [
+        "delete from assoc.files where kind <> 'transcript' or agent_key is not null",
+        f'update assoc.files set "offset" = {len(data)}',
+        "delete from assoc.frames where start > 0",
+        f"update assoc.frames set data = '\\x{packed.hex()}' where data is not null",
+    ]
+
+
+_LONG = "update assoc.sessions set title = repeat('frost ', 60000000)"
+_OBJECTS = b'{"type":"user","x":[' + b"{}," * 5_000_000 + b"0]}\n"
+_NAMES = [
+    "alter table assoc.schema_version drop constraint schema_version_pkey",
+    "insert into assoc.schema_version (name)"
+    " select repeat('9', 100000000) from generate_series(1, 4)",
+]
+ATTACKS = {
+    "a frame that unpacks to a gigabyte": (_one_frame(bytes(1 << 30)), "pull", 1),
+    "a line of a million objects": (_one_frame(_OBJECTS), "pull", 6),
+    "long texts in a list": ([_LONG], "query list_sessions --remote --json", 6),
+    "long texts in hits": ([_LONG], "search --remote the --json", 6),
+    "many rows": (
+        [
+            "drop view assoc_read.coverage",
+            "create view assoc_read.coverage as select '' as type, '' as subtype, g as lines,"
+            " g as files, '' as source from generate_series(1, 3000000) g",
+        ],
+        "query coverage --remote --json", 6,
+    ),
+    "long names of migrations": (_NAMES, "remote init DESTINATION --label desk", 6),
+}  # fmt: skip
+"""What a server may do, by statements; the command that is run then, and its exit code."""
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of memory")
-@pytest.mark.parametrize("asked", ["pull", "query", "search"])
+@pytest.mark.parametrize("attack", ATTACKS)
 def test_a_server_cannot_take_the_memory_of_who_asks_it(
-    fleet: Fleet, tmp_path: Path, database: Any, asked: str
+    fleet: Fleet, tmp_path: Path, database: Any, attack: str
 ) -> None:
     fleet.push("laptop", *demo(tmp_path / "homes")).close()
-    if asked == "pull":
-        bomb = archive.zstd.compress(bytes(1 << 30))
-        database.execute('update assoc.files set "offset" = 1 << 30')
-        database.execute("delete from assoc.frames where start > 0")
-        database.execute("update assoc.frames set data = %s", (bomb,))
-    else:
-        database.execute("update assoc.sessions set title = repeat('frost ', 60000000)")
-    arguments = {
-        "pull": ["pull"],
-        "query": ["query", "list_sessions", "--remote", "--json"],
-        "search": ["search", "--remote", "the", "--json"],
-    }[asked]
+    statements, arguments, code_expected = ATTACKS[attack]
+    for statement in statements:
+        database.execute(statement)
+    if attack == "long names of migrations":
+        shutil.copy(tmp_path / "laptop.db", tmp_path / "other.db")
+    given = [fleet.destination if word == "DESTINATION" else word for word in arguments.split()]
     code = (
         "import re, sys; from assoc_ingest.__main__ import main\n"
         "try: code = main()\n"
@@ -280,10 +311,53 @@ def test_a_server_cannot_take_the_memory_of_who_asks_it(
         "sys.exit(code)"
     )
     run = subprocess.run(
-        [sys.executable, "-c", code, *arguments, "--db", str(tmp_path / "other.db")],
+        [sys.executable, "-c", code, *given, "--db", str(tmp_path / "other.db")],
         capture_output=True, text=True, env={**os.environ, DESTINATION: fleet.destination},
     )  # fmt: skip
     peak = int(run.stderr.strip().split("\n")[-1]) * 1024
     assert peak < 300_000_000
     assert "Traceback" not in run.stderr, run.stderr
-    assert run.returncode == (1 if asked == "pull" else 6), run.stderr
+    assert run.returncode == code_expected, run.stderr
+    assert len(run.stderr) < 2_000
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update assoc.frames set data = data || decode(repeat('00', 50000), 'hex')",
+        "update assoc.files set path = repeat('p', 50000)",
+        "update assoc.files set gone_at = repeat('9', 50000)",
+    ],
+    ids=["bytes behind a frame", "path", "time"],
+)
+def test_what_no_machine_sends_is_not_stored(
+    fleet: Fleet, tmp_path: Path, database: Any, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DESTINATION, fleet.destination)
+    fleet.push("laptop", *demo(tmp_path / "homes")).close()
+    database.execute(
+        "delete from assoc.files f where not exists ("
+        " select from assoc.frames where file_no = f.file_no and data is not null)"
+    )
+    database.execute(statement)
+    run = CliRunner().invoke(cli, ["pull", "--db", str(tmp_path / "other.db")])
+    assert "Fetched 0 files" in run.output
+    assert "41 files, damaged or incomplete on the server" in run.output
+
+
+def test_an_error_of_the_server_is_repeated_in_part(
+    fleet: Fleet, tmp_path: Path, database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DESTINATION, fleet.destination)
+    database.execute("drop view assoc_read.coverage")
+    database.execute(
+        "create function assoc_read.fails() returns text language plpgsql as"
+        " $$ begin raise exception '%', repeat('x', 100000); end $$"
+    )
+    database.execute(
+        "create view assoc_read.coverage as select assoc_read.fails() as type, '' as subtype,"
+        " 1 as lines, 1 as files, '' as source"
+    )
+    run = CliRunner().invoke(cli, ["query", "coverage", "--remote"])
+    assert isinstance(run.exception, FleetError)
+    assert len(str(run.exception)) < 1_000

@@ -284,6 +284,9 @@ def remote() -> None:
       assoc-ingest remote allow ~/code/garden
       assoc-ingest push
     """
+    from ..fleet.connect import bounded
+
+    click.get_current_context().with_resource(bounded())
 
 
 @remote.command()

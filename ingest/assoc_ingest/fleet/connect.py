@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..errors import FleetError, UsageError
+from ..fast_json import fail_within_limits
 from ..store.database import resolved
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ def destination_of(database: Path) -> str:
 
 PASSWORD_FILE = "ASSOC_FLEET_PASSWORD_FILE"  # noqa: S105 -- a name
 
-MOST_MEMORY = 200_000_000
-"""Bytes that answers of a server may take here. It is not trusted: it may send anything."""
+MOST_MEMORY = 240_000_000
+"""Bytes that answers of a server, and what follows from them, may take: it may send anything."""
 
 _TIMEOUT = 10
 """Seconds until a server that does not answer a connection counts as unreachable."""
@@ -73,9 +74,12 @@ _SECRETS = ("sslpassword", "oauth_client_secret", "scram_client_key", "scram_ser
 
 _INSTALL = "The fleet needs a library: install assoc-ingest with its extra, assoc-ingest[fleet]."
 
+_LONGEST_MESSAGE = 500
+"""Letters of an error of the server that are repeated."""
+
 _TOO_MUCH = (
-    f"The server sent more than {MOST_MEMORY // 1_000_000} MB in answer, which this command does "
-    "not take; ask for less, or see whether it is the server that you mean."
+    f"What the server sent takes more than {MOST_MEMORY // 1_000_000} MB here, which this command "
+    "does not allow; ask for less, or see whether it is the server that you mean."
 )
 _SENTENCES = {
     "55P03": "Another connection holds what this needs, and did not let go in time.",
@@ -191,47 +195,26 @@ def shown(destination: str) -> str:
 def bounded() -> Iterator[None]:
     """Limit what this process may take in addition, where Linux can; raise FleetError at it.
 
-    What a server states and sends is read by libpq before anybody can look at it.
+    What a server states and sends is read by libpq before anybody can look at it, and what follows
+    from it may be a thousand times as large: a line of braces becomes a million objects.
     """
     if sys.platform != "linux":
         yield
         return
     import resource
 
+    fail_within_limits()
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    _limit(hard)
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[5])
+    limit = pages * resource.getpagesize() + MOST_MEMORY
+    if hard == resource.RLIM_INFINITY or limit < hard:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
     try:
         yield
     except MemoryError as error:
         raise FleetError(_TOO_MUCH) from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-@contextmanager
-def unbounded() -> Iterator[None]:
-    """Lift the limit of `bounded` for work on what is here already."""
-    if sys.platform != "linux":
-        yield
-        return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
-    try:
-        yield
-    finally:
-        if soft != hard:
-            _limit(hard)
-
-
-def _limit(hard: int) -> None:
-    import resource
-
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[5])
-    most = pages * resource.getpagesize() + MOST_MEMORY
-    if hard == resource.RLIM_INFINITY or most < hard:
-        resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
 @contextmanager
@@ -260,7 +243,7 @@ def sentence(error: Exception) -> str:
     constraint = getattr(getattr(error, "diag", None), "constraint_name", None)
     if "memory" in str(error) and state is None:
         return _TOO_MUCH
-    first = str(error).strip().split("\n")[0] or type(error).__name__
+    first = str(error).strip().split("\n")[0][:_LONGEST_MESSAGE] or type(error).__name__
     for key in (constraint, state, state and state[:2]):
         if key and (found := _SENTENCES.get(key)):
             return f"{found} ({first})"

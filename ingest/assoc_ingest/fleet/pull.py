@@ -43,7 +43,6 @@ from ..store.runs import Progress
 from ..store.transaction import Clock
 from ..upkeep.rebuild import agents_may_change, derive_in
 from . import projection, state
-from .connect import unbounded
 from .projection import EVERYTHING, Cursor, Masks
 from .push import Local, introduced
 from .server import MOST_OF_A_FRAME, Beginning, Server
@@ -51,6 +50,9 @@ from .state import State
 
 # ------------------------------------------------------------------------------------------------
 # What a pull fetched of one file: its frames, checked, and where they end.
+
+LONGEST_NAME = 40_000
+"""Letters of a path, a key or a time of a file: no system has longer paths."""
 
 
 class Content(NamedTuple):
@@ -74,20 +76,28 @@ class Content(NamedTuple):
 
 
 def content_of(file: Any, rows: list[Any]) -> Content | None:
-    """Return what the server has of a file, None if a frame is damaged.
+    """Return what the server has of a file, None if a frame or a name is not what a machine sends.
 
-    A frame ends before the next one begins; if bytes are lost, a gap is between them.
+    A frame ends before the next one begins; if bytes are lost, a gap is between them. So all of
+    them together are not larger than the file, and packed not much larger.
     """
+    if any(isinstance(text, str) and len(text) > LONGEST_NAME for text in file):
+        return None
     prefix, frames = Prefix(), list[Frame]()
     starts = [*(row["start"] for row in rows), file["offset"]]
     for row, (start, end) in zip(rows, pairwise(starts), strict=True):
         data = archive.whole(bytes(row["data"]), min(end - start, MOST_OF_A_FRAME))
-        if data is None:
+        if data is None or len(row["data"]) > _packed_at_most(len(data)):
             return None
         prefix = prefix.extended(data)
         frame = Frame(start, start + len(data), bytes(row["data"]), data.count(b"\n"))
         frames.append(frame)
     return Content(file, frames, prefix.checkpoint(), prefix.offset)
+
+
+def _packed_at_most(size: int) -> int:
+    """Return more bytes than the packed form of so many bytes ever has."""
+    return size + size // 128 + 512
 
 
 def pulled_key(uuid: str, file_key: bytes) -> bytes:
@@ -527,7 +537,7 @@ class Pull:
         if not contents:
             return
         now = self._clock.now()
-        with unbounded(), Batch(self.connection, now) as batch:
+        with Batch(self.connection, now) as batch:
             replaced = [known for made in contents if (known := self._known(made.file)) is not None]
             if replaced:
                 batch.remove(replaced)

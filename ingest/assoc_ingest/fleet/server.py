@@ -107,7 +107,8 @@ def check(connection: Connection[Any]) -> None:
 def _check_newer(known: list[str]) -> None:
     if unknown := [name for name in known if name not in migration_names()]:
         raise FleetError(
-            f"The server has a newer schema ({unknown[-1]}): update assoc-ingest on this machine."
+            f"The server has a newer schema ({unknown[-1][:100]}): update assoc-ingest on this "
+            "machine."
         )
 
 
