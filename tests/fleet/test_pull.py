@@ -106,7 +106,7 @@ def test_what_the_server_does_not_show_any_more_stays(
         database.execute(f"delete from assoc.{table}")
     for arguments in ((), ("--origin", "laptop")):
         found = _run(tmp_path, "pull", *arguments)
-        assert "Kept 1 file that were pulled before" in found
+        assert "Kept 1 file pulled before" in found
         assert "Removed" not in found
     assert _texts(tmp_path) == before
     machine.forget(

@@ -126,7 +126,7 @@ def test_damaged_rows_become_those_of_a_push(fleet: Fleet, tmp_path: Path, datab
     other.push(tmp_path / "home")
     laptop.push(*demo(tmp_path / "homes"))
     before, of_other = there(laptop), there(other)
-    assert "kept theirs" in reindex()  # the list of projects of Chorus has no bytes there
+    assert "Kept the rows of" in reindex()  # the list of projects of Chorus has no bytes there
     assert there(laptop) == before
     database.execute(DAMAGE)
     damaged = there(other)
@@ -161,7 +161,7 @@ def test_rows_of_a_file_without_bytes_stay(laptop: Machine, tmp_path: Path, data
         update assoc.messages set text = 'damaged' where file_no = 2;
         update assoc.sessions set title = 'only here' where session_key like '0b7c%';
     """)
-    assert "1 file kept theirs" in reindex()
+    assert "Kept the rows of 1 file:" in reindex()
     after = there(laptop)
     assert {row[4] for row in after["messages"]} == {"only here", "of another"}
     assert "only here" in {row[2] for row in after["sessions"]}

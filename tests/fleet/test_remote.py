@@ -105,7 +105,7 @@ def test_nothing_leaves_before_a_project_is_named(machine: Shell, empty_database
     assert texts(empty_database) == {f"about {GARDEN}"}
     assert titles(empty_database) == {f"about {GARDEN}"}
     assert machine("push") == 0
-    assert "everything already" in machine.err
+    assert "is up to date" in machine.err
     allow(machine)
     assert machine("push") == 0
     assert texts(empty_database) == {f"about {GARDEN}", f"about {LAKE}"}
@@ -522,7 +522,7 @@ def test_a_server_by_another_name_goes_on_and_another_server_begins_anew(
     again = f"{empty_database} application_name=again"
     assert machine("remote", "init", again) == 0, machine.err
     assert machine("push") == 0, machine.err
-    assert "everything already" in machine.err
+    assert "is up to date" in machine.err
     assert machine("remote", "init", postgres.dsn(f"{name}_b")) == 0, machine.err
     assert machine("push") == 0, machine.err
     assert texts(postgres.dsn(f"{name}_b")) == {f"about {GARDEN}", f"about {LAKE}"}

@@ -69,7 +69,7 @@ def pull(
         say(f"Removed {terminal.many(done.removed, 'file')} deleted on the server.")
     if done.hidden:
         files = terminal.many(done.hidden, "file")
-        say(f"Kept {files} that were pulled before and that this server does not show.")
+        say(f"Kept {files} pulled before that this server does not show.")
     if done.own:
         say(f"Skipped {terminal.many(done.own, 'file')} of this machine.")
     if done.forgotten:
