@@ -227,7 +227,7 @@ def test_a_cursor_of_another_server_is_refused(limited: Tools, database: Path) -
         cursor = shown(tools, name, **arguments)["next"]
         assert cursor
         refused = shown(limited, name, **arguments, cursor=cursor)
-        assert refused["error"]["message"].startswith("The cursor belongs to another")
+        assert refused["error"]["message"].startswith("cursor belongs to another")
 
 
 @given(st.sampled_from(["search", "open"]), st.text("xyl0b7c2f4e1-:/ aosndtkp*", max_size=14))

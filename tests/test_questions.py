@@ -20,7 +20,7 @@ from tests.support.writing import TRANSCRIPT, user, write
 from assoc_ingest import questions
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
-from assoc_ingest.questions import view
+from assoc_ingest.questions import question, view
 from assoc_ingest.sync.run import sync
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
@@ -171,3 +171,16 @@ def test_what_was_stored_cannot_act_though_no_template_thinks_of_it(
     assert [line for line in stored if not line.startswith("> ")] == []
     page = Site(database).get(f"/{database.stem}/-/toy?colour=red")
     assert page.harmful() == []
+
+
+@pytest.mark.parametrize("name", [name for name in questions.QUESTIONS if name != "toy"])
+def test_every_question_has_its_templates(name: str) -> None:
+    blocks = {
+        form: view.environment(form).get_template(f"{name}.{form}").blocks for form in TEMPLATES
+    }
+    assert {form: set(found) for form, found in blocks.items()} == {
+        "txt": {"answer", "empty"},
+        "mcp": {"head", "item", "empty"},
+        "html": {"answer", "empty"},
+    }
+    assert question.named(name).sizes.keys() == {"terminal", "json", "mcp", "web"}

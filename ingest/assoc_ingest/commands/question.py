@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,8 @@ from ..questions.question import (
     ProjectField,
     Question,
     Reader,
-    as_data,
     beside,
+    context,
     named,
 )
 from .options import QueryCommand, database_option, json_options, projects, reading
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..ask.answer import Wanted
 
+_PROJECT = ", given by name, path or id; . is the current directory."
 _MOST = 1_000_000  # letters of standard input
 
 
@@ -64,7 +66,7 @@ def _parameter(parameter: Parameter) -> click.Parameter:
     return click.Option(
         [f"--{name.replace('_', '-')}"],
         type=click.IntRange(min=1) if parameter.type is int else parameter.type,
-        help=field.for_people,
+        help=field.about + _PROJECT if isinstance(field, ProjectField) else field.about,
         shell_complete=projects if isinstance(field, ProjectField) else None,
     )
 
@@ -113,7 +115,7 @@ def _write_json(
     asked = json_answer.Answer(connection, [question.name, *given.values()], wanted)
     each = question.sizes["json"].each
     found = question.ask(Reader(connection, limit + 1, each, asked.start), **given)
-    items = map(as_data, found.items)
+    items = map(asdict, found.items)
     write(asked.pieces(items, total=found.total, limit=limit, before=beside(found)))
     return 0 if found.total else 1
 
@@ -127,11 +129,11 @@ def _show(question: Question, connection: sqlite3.Connection, found: Answer) -> 
     from ..questions.view import rendered
     from ..terminal import Paint, terminal_width
 
-    context = {**beside(found), "answer": found, "items": found.items, "total": found.total}
+    known = context(found)
     if not found.items:
-        context["fresh"] = sql.ask(connection, "pages/fresh").fetchone()
-        context["coverage"] = sql.ask(connection, "pages/coverage").fetchone()
-        raise NotFoundError(" ".join(rendered(question.name, "txt", "empty", context).split()))
-    context |= {"width": terminal_width(), "paint": Paint.for_stream(sys.stdout)}
-    write_lines(rendered(question.name, "txt", "answer", context).split("\n"))
+        known["fresh"] = sql.ask(connection, "pages/fresh").fetchone()
+        known["coverage"] = sql.ask(connection, "pages/coverage").fetchone()
+        raise NotFoundError(" ".join(rendered(question.name, "txt", "empty", known).split()))
+    known |= {"width": terminal_width(), "paint": Paint.for_stream(sys.stdout)}
+    write_lines(rendered(question.name, "txt", "answer", known).split("\n"))
     return 0

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import is_dataclass
+from dataclasses import asdict, is_dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from ..ask.answer import Cursors
 from ..questions.fit import Answer, Item
 from ..questions.question import (
+    Parameter,
     ProjectField,
     Question,
     Reader,
-    as_data,
-    beside,
+    context,
     hints_of,
     named,
     plain,
 )
 from .protocol import Object
-from .tool import QUOTED, TEXT, Arguments, Tool, number
+from .tool import PROJECT, QUOTED, TEXT, Arguments, Tool, number
 
 if TYPE_CHECKING:
     from .index import Index
@@ -32,12 +32,7 @@ def tool(name: str) -> Tool:
     """Return the tool that asks a question."""
     question = named(name)
     size = question.sizes["mcp"]
-    properties = {
-        one.name: number(one.field.for_agents, one.field.most)
-        if one.type is int
-        else {**TEXT, "description": one.field.for_agents}
-        for one in question.parameters()
-    }
+    properties = {one.name: _property(one) for one in question.parameters()}
     properties["limit"] = number(f"Most {question.items}. Default {size.items}.", size.most or 50)
     return Tool(
         name=name,
@@ -53,6 +48,15 @@ def tool(name: str) -> Tool:
     )
 
 
+def _property(parameter: Parameter) -> Object:
+    field = parameter.field
+    if isinstance(field, ProjectField):
+        return PROJECT
+    if parameter.type is int:
+        return number(field.about, field.most)
+    return {**TEXT, "description": field.about}
+
+
 def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
     from ..questions.view import rendered
 
@@ -65,18 +69,18 @@ def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
     found = question.ask(
         Reader(index.connection, limit, size.each, start, index.mask, index.is_limited), **given
     )
-    context = {**beside(found), "answer": found, "items": found.items, "total": found.total}
+    known = context(found)
     following = start + len(found.items)
 
     def shown(block: str, **more: object) -> str:
-        return rendered(question.name, "mcp", block, {**context, **more})
+        return rendered(question.name, "mcp", block, {**known, **more})
 
     return Answer(
-        items=(_item(as_data(one)) for one in found.items),
+        items=(_item(asdict(one)) for one in found.items),
         render=lambda item: shown("item", item=item),
         cursor=lambda number, _: cursors.made(start + number),
         is_continued=False,
-        head={name: value for name, value in as_data(found).items() if name != "items"},
+        head={one: getattr(found, one) for one in hints_of(question.answer) if one != "items"},
         said=tuple(filter(None, (shown("head"),))),
         empty="There is no more." if start else shown("empty"),
         behind=lambda: cursors.made(following) if (found.total or 0) > following else None,

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from importlib import import_module
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints
@@ -81,34 +81,12 @@ class Field:
     """Are several words of a command one value?"""
     needs_disk: bool = False
 
-    @property
-    def for_people(self) -> str:
-        """The help of the option."""
-        return self.about
-
-    @property
-    def for_agents(self) -> str:
-        """The description of the argument."""
-        return self.about
-
 
 class ProjectField(Field):
-    """The project that an answer is limited to."""
-
-    @property
-    def for_people(self) -> str:
-        """The help of the option."""
-        return f"{self.about}, given by name, path or id; . is the current directory."
-
-    @property
-    def for_agents(self) -> str:
-        """The description of the argument."""
-        return "Name, path or id of a project; . is the server's own."
+    """The project that an answer is limited to: a command adds how it is named."""
 
 
 class Parameter(NamedTuple):
-    """A parameter of a question."""
-
     name: str
     type: type
     field: Field
@@ -143,11 +121,9 @@ class Question:
 
     @property
     def help(self) -> str:
-        """The help of the command."""
         return inspect.cleandoc(self.ask.__doc__ or "")
 
     def parameters(self) -> Iterator[Parameter]:
-        """Yield its parameters."""
         hints = get_type_hints(self.ask, include_extras=True)
         for name, parameter in list(inspect.signature(self.ask).parameters.items())[1:]:
             hint, field = get_args(hints[name])
@@ -168,18 +144,14 @@ def question(
 
 
 def named(name: str) -> Question:
-    """Return the question of a name."""
     found: Question = getattr(import_module(f".{name}", __package__), name)
     return found
 
 
 def plain(hint: Any) -> Any:
     """Return a type without `| None`."""
-    return (
-        next((one for one in get_args(hint) if one is not NoneType), hint)
-        if (NoneType in get_args(hint))
-        else hint
-    )
+    kinds = get_args(hint)
+    return next(kind for kind in kinds if kind is not NoneType) if NoneType in kinds else hint
 
 
 def hints_of(of: type) -> dict[str, Any]:
@@ -194,6 +166,6 @@ def beside(answer: Answer) -> dict[str, object]:
     return {name: getattr(answer, name) for name in names if name not in ("items", "total")}
 
 
-def as_data(item: Any) -> dict[str, object]:
-    """Return an item as JSON has it."""
-    return asdict(item)
+def context(answer: Answer) -> dict[str, object]:
+    """Return what templates know of an answer."""
+    return {**beside(answer), "answer": answer, "items": answer.items, "total": answer.total}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from ..questions import QUESTIONS
-from ..questions.question import Parameter, Question, Reader, beside, named
+from ..questions.question import Parameter, Question, Reader, context, named
 from . import pages, search_page
 from .conversation import session_path
 from .pages import PageError
@@ -56,7 +56,7 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
         values = {one.name: _value(one, given[one.name]) for one in fields}
         return _answered(question, reader, values, partial(session_path, datasette, database))
 
-    context: dict[str, object] = {
+    shown: dict[str, object] = {
         "title": question.title,
         "database": database,
         "about": question.help.split("\n\n")[0],
@@ -70,8 +70,8 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
     }
     await pages.read(datasette, request, database, TABLES, lambda connection: None)
     if is_asked:
-        context |= await pages.read(datasette, request, database, TABLES, read)
-    return await pages.page(datasette, request, "question", context)
+        shown |= await pages.read(datasette, request, database, TABLES, read)
+    return await pages.page(datasette, request, "question", shown)
 
 
 def _value(parameter: Parameter, text: str) -> object:
@@ -89,9 +89,10 @@ def _answered(
     from ..questions.view import rendered
 
     found = question.ask(reader, **given)
-    context = {**beside(found), "answer": found, "items": found.items, "total": found.total}
     block = "answer" if found.items else "empty"
-    body = rendered(question.name, "html", block, {**context, "open": partial(_address, path)})
+    body = rendered(
+        question.name, "html", block, {**context(found), "open": partial(_address, path)}
+    )
     return {
         "body": body,
         "has_more": (found.total or 0) > reader.start + len(found.items),
