@@ -173,7 +173,7 @@ def test_a_command_writes_where_it_may_and_prints_what_is_harmless(
     status = code(*line.replace("OUT", str(tmp_path / "out")).split())
     assert status in (0, 1), code.err
     assert tree(hostile) == before
-    assert _harmful(code.out + code.err) == []
+    assert harmful_in(code.out + code.err) == []
     assert _touched(code.out + code.err, tmp_path) == []
     assert _readable_by_others(place) == []
     if not line.startswith("skill"):  # which holds nothing of anybody
@@ -224,7 +224,7 @@ def test_what_is_typed_is_repeated_harmlessly(
     code = Shell(filled, capsys)
     assert code(*TYPED[name]) != 70, code.err
     assert code.out + code.err
-    assert _harmful(code.out + code.err) == []
+    assert harmful_in(code.out + code.err) == []
     assert _touched(code.out + code.err, tmp_path) == []
 
 
@@ -251,7 +251,7 @@ def test_on_a_terminal_only_our_own_colours_act(filled: Path) -> None:
             assert painted != text or line.startswith("list")
             assert "red \x1b" not in text
             assert r"\x1b[2m" not in text  # ours are not shown
-            assert _harmful(painted) == []
+            assert harmful_in(painted) == []
 
 
 STUBS = (
@@ -293,7 +293,7 @@ def _touched(text: str, place: Path) -> list[str]:
     return did
 
 
-def _harmful(text: str) -> list[str]:
+def harmful_in(text: str) -> list[str]:
     """Return the characters that act on a terminal, or on how a line is read."""
     return sorted({
         f"U+{ord(letter):04X}" for letter in text

@@ -15,9 +15,11 @@ from threading import Event
 from typing import Any
 
 import pytest
+from tests.support.hostile import EVIL
 from tests.support.postgres import Postgres
 from tests.support.shell import Shell
 from tests.support.transcripts import Transcript
+from tests.test_every_command import harmful_in, hostile
 
 from assoc_ingest.errors import BusyError, DatabaseIOError, FleetError, UsageError
 from assoc_ingest.fleet.administration import push_all
@@ -25,6 +27,8 @@ from assoc_ingest.fleet.push import Report
 from assoc_ingest.fleet.state import one_at_a_time
 from assoc_ingest.fleet.watch import watch
 from assoc_ingest.sync.run import sync
+
+__all__ = ["hostile"]  # a fixture
 
 GARDEN = "/srv/garden"
 LAKE = "/srv/lake"
@@ -604,3 +608,53 @@ def test_without_the_library_the_command_says_how_to_install_it(
     assert "assoc-ingest[fleet]" in machine.err
     with pytest.raises(UsageError, match=r"\[fleet\]"):
         __import__("assoc_ingest.fleet.connect", fromlist=["connect"]).connect("host=h")
+
+
+@pytest.mark.slow
+def test_what_machines_and_a_server_say_is_printed_harmlessly(
+    hostile: Path,
+    homes: Path,
+    empty_database: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every name and text is hostile; in the end also the label of a machine on the server."""
+    psycopg = pytest.importorskip("psycopg")
+    shell = Shell(tmp_path / "a.db", capsys)
+    sync(shell.database, [hostile])
+    said: dict[str, str] = {}
+
+    def run(*words: str, expected: tuple[int, ...] = (0, 1)) -> None:
+        monkeypatch.setenv("ASSOC_INGEST_DB", str(shell.database))
+        assert shell(*words) in expected, (words, shell.err)
+        said[" ".join(words)] = shell.out + shell.err
+
+    run("remote", "init", empty_database, "--label", EVIL, expected=(2,))
+    run("remote", "init", empty_database)
+    run("remote", "allow", EVIL, expected=(2,))
+    run("remote", "allow", "--all-projects")
+    run("push", "--dry-run")
+    run("push", "--dry-run", "--json")
+    run("push")
+    run("remote", "index")
+    run("remote", "status")
+    run("remote", "disallow", EVIL, expected=(1, 2))
+    run("remote", "withdraw", EVIL, expected=(1, 2))
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("alter table assoc.origins drop constraint origins_label_plain")
+        connection.execute("update assoc.origins set label = %s", [EVIL])
+    shell = Shell(tmp_path / "b.db", capsys)
+    sync(shell.database, [homes])
+    run("remote", "init", empty_database, "--label", "desktop")
+    for words in ("red", EVIL, f"nowhere{EVIL}"):
+        run("search", "--remote", words)
+        run("search", "--remote", "--json", words)
+    run("search", "--remote", "red", "--origin", EVIL, expected=(0, 1, 2))
+    for report in ("usage_by_session", "open_tasks", "errors_by_tool", EVIL):
+        run("query", "--remote", report, expected=(0, 1, 2))
+    for command in ("pull", "remote status", "remote reindex", "remote prune", "remote adopt"):
+        named = [EVIL] if command.endswith(("reindex", "adopt")) else []
+        run(*command.split(), *named, expected=(0, 1, 2, 4, 6))
+    assert sum("OWNED" in text for text in said.values()) > 5
+    assert {line: found for line, text in said.items() if (found := harmful_in(text))} == {}

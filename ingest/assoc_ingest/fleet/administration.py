@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from string import ascii_letters, digits
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID, uuid4
@@ -25,7 +26,7 @@ from ..store.runs import Progress
 from ..store.transaction import snapshot, transaction
 from ..upkeep.rebuild import files_of, plan_of
 from . import projection
-from .connect import DESTINATION, connect, parameters, shown, telling
+from .connect import DESTINATION, SENTENCES, connect, parameters, shown, telling
 from .projection import (
     EVERYTHING,
     FILES,
@@ -510,6 +511,8 @@ def set_up(database: Path, destination: str, label: str | None) -> tuple[State, 
     Return what is remembered, and the migrations that were applied to the server.
     """
     parameters(destination)  # refused before anything is noted
+    if label is not None and label != _plain(label):
+        raise UsageError(SENTENCES["origins_label_plain"])
     with closing(open_reader(database)) as reader:
         key = database_uuid(reader)
     with after_others(database):
@@ -520,7 +523,7 @@ def set_up(database: Path, destination: str, label: str | None) -> tuple[State, 
             if state is not None and label is not None:
                 _demand_label(Server(connection).hello(state.uuid), label)
         if state is None:
-            name = label or platform.node() or "machine"
+            name = label or _plain(platform.node()) or "machine"
             state = State(place_of(database), str(uuid4()), name, key, destination)
         elif state.destination != destination:
             # Perhaps the same server by another name: what it knows of this machine stays valid.
@@ -529,6 +532,12 @@ def set_up(database: Path, destination: str, label: str | None) -> tuple[State, 
         state.label = label or state.label
         state.save()
     return state, applied
+
+
+def _plain(label: str) -> str:
+    """Return a label with what a server accepts in it: it becomes a part of a path."""
+    plain = ascii_letters + digits + "._-"
+    return "".join(letter if letter in plain else "-" for letter in label).lstrip("._-")
 
 
 def _demand_label(known: Known | None, label: str) -> None:

@@ -81,7 +81,7 @@ _TOO_MUCH = (
     f"What the server sent takes more than {MOST_MEMORY // 1_000_000} MB here, which this command "
     "does not allow; ask for less, or see whether it is the server that you mean."
 )
-_SENTENCES = {
+SENTENCES = {
     "55P03": "Another connection holds what this needs, and did not let go in time.",
     # What to say for an error of the server, by the constraint, its SQLSTATE or the class of it.
     "origins_label_key": "The server has another machine with this label: choose another one with "
@@ -245,7 +245,7 @@ def sentence(error: Exception) -> str:
         return _TOO_MUCH
     first = str(error).strip().split("\n")[0][:_LONGEST_MESSAGE] or type(error).__name__
     for key in (constraint, state, state and state[:2]):
-        if key and (found := _SENTENCES.get(key)):
+        if key and (found := SENTENCES.get(key)):
             return f"{found} ({first})"
     if state is None:
         return f"The server cannot be reached; nothing here is lost, try again later. ({first})"
