@@ -414,10 +414,10 @@ def test_text_at_its_worst_breaks_nothing_in_markdown(name: str) -> None:
 
 
 def test_a_format_prints_nothing_that_acts_on_a_terminal(hostile: Shell) -> None:
-    from tests.test_every_command import _harmful
+    from tests.test_every_command import harmful_in
 
     for form in FORMATS:
-        assert _harmful(exported(hostile, "--format", form)) == []
+        assert harmful_in(exported(hostile, "--format", form)) == []
 
 
 # -- credentials ---------------------------------------------------------------------------------

@@ -289,7 +289,7 @@ def test_a_longer_word_stays_and_is_told(shell: Shell, tmp_path: Path) -> None:
     write(home, TRANSCRIPT, user(f"password={WORD} and the file x{WORD}y"))
     sync(shell.database, [home])
     assert shell("forget", "--secret", name_of(WORD)) == 0
-    assert "Kept 1 place where its letters are a part of a longer word." in shell.err
+    assert "Kept 1 place where it is part of a longer word." in shell.err
     assert verify(shell.database).findings == []
     assert shell("search", f"x{WORD}y") == 0
 

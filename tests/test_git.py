@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -772,7 +773,7 @@ def test_it_goes_with_the_last_session_of_its_project(
     sync(database, [home], ASK)
     assert rows(database, CHANGES) != []
     if way == "prune":
-        (home / f"projects/-garden/{SESSION}.jsonl").unlink()
+        shutil.rmtree(home / "projects/-garden")
         sync(database, [home])
         prune_gone(database, None, dry_run=False)
     else:

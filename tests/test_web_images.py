@@ -79,7 +79,7 @@ def test_what_only_says_that_it_is_an_image_is_not_given(database: Path) -> None
         page = site.get(address)
         assert page.status == 404
         assert page.headers["content-type"].startswith("text/html")
-        assert "no image that a browser shows" in page.words
+        assert "Browsers cannot show this image" in page.words
         assert page.harmful() == []
 
 

@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -156,11 +156,18 @@ def test_no_statement_goes_through_a_table(tmp_path: Path, monkeypatch: pytest.M
     lost.unlink()
     assert syncing.sync(database, roots).files_read == 2
     assert len(plans) > 80
+    with closing(connect(database)) as connection:  # of a part of a table, few rows
+        partial_indexes = connection.execute(
+            "select i.name from sqlite_master m join pragma_index_list(m.name) i"
+            " where m.type = 'table' and i.partial"
+        )
+        parts = {f"INDEX {name}" for (name,) in partial_indexes}
     scans = {
         statement: found
         for statement, plan in plans.items()
         if "affected_mail" not in statement
         and (found := [step for step in plan if _is_scan(step, statement)])
+        and not all(any(step.endswith(part) for part in parts) for step in found)
     }
     assert not scans, "\n".join(f"{steps}: {text}" for text, steps in scans.items())
 

@@ -1,6 +1,6 @@
 -- Models without a price
--- Responses of these models have no cost, and sums of costs leave them out. To add a price, in
--- dollars per million tokens: assoc-ingest price set its-name --input 3 --output 15
+-- Responses of these models have no cost, and sums of costs leave them out. To add a price, use
+-- `assoc-ingest price set its-name --input 3 --output 15`, in dollars per million tokens.
 -- Group: cost
 select
     c.model,

@@ -1912,6 +1912,7 @@ CREATE TABLE git_diff_lines ( -- A line of the diff of a staged or unstaged chan
     seen_at text not null,              -- when git was asked
     unique (project_id, path, status, position)
 ) strict;
+CREATE INDEX transcripts_of_no_session on transcripts (file_id) where stated_session_key is null;
 insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0001_initial', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0002_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
