@@ -124,6 +124,18 @@ def test_a_root_that_is_empty_counts_as_missing_though_all_its_files_are_gone(
     assert sync(database, []).missing_roots == [str(home)]
 
 
+def test_only_the_missing_root_counts_as_missing(place: Path, fresh: Fresh) -> None:
+    database, homes = fresh(), [place / name for name in "abc"]
+    for number, home in enumerate(homes):
+        write(home, f"{PROJECT}/{OTHER[:-1]}{number}.jsonl", user("there", f"u{number}"))
+    sync(database, homes)
+    shutil.rmtree(homes[1])
+    assert sync(database, []).missing_roots == [str(homes[1])]
+    with closing(connect(database)) as connection:
+        rows = connection.execute("select root from sources where gone_at is not null").fetchall()
+    assert [tuple(row) for row in rows] == [(str(homes[1]),)]
+
+
 def test_directories_that_hold_nothing_of_ours_are_not_entered(home: Path) -> None:
     for directory in ("cache", "backups", "plugins", "shell-snapshots", ".git", "node_modules"):
         write(home, f"{directory}/{TRANSCRIPT}", user("x", "x"))
