@@ -89,6 +89,28 @@ def test_the_end_of_a_command_in_the_background_is_no_second_call() -> None:
     assert said == [("tool_use", command), ("tool_result", still), ("tool_result", "2 failed")]
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_command_in_the_background_ends_as_its_last_answer_says(
+    at_once: bool, home: Path, fresh: Fresh
+) -> None:
+    """Until then nothing says how, and the time that it has run is not its duration."""
+    database = fresh()
+    still = "Wall time: 1.0 seconds\nProcess running with session ID 7\nOutput:\n"
+    begun = (
+        META, TURN, line("item/function_call", name="exec_command", arguments="{}", call_id="c1"),
+        line("item/function_call_output", call_id="c1", output=still),
+    )  # fmt: skip
+    end = line("event/exec_command_end", call_id="c1", command=["ls"], exit_code=2)
+    ended = "select status, exit_code, duration_ms from tool_calls"
+    if not at_once:
+        write_bytes(home, PLACE, jsonl(*begun))
+        sync(database, [home])
+        assert rows(database, ended) == [("pending", None, None)]
+    write_bytes(home, PLACE, jsonl(*begun, end))
+    sync(database, [home])
+    assert rows(database, ended) == [("error", 2, None)]
+
+
 def spent(*lines: dict[str, Any]) -> list[tuple[int, int, int, int]]:
     """Return fresh input, cached input, output, and whether it is partial, of each response."""
     found = {use.response_key: use for use in parsed(*lines) if isinstance(use, Usage)}

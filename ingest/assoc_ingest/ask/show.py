@@ -34,7 +34,7 @@ BOXES = {"completed": "☑", "in_progress": "◐"}
 """How the status of a thing to do is shown; of any other it is an empty box."""
 
 
-_WITHOUT_RESULT = {"pending": "no result", "declined": "declined"}
+_WITHOUT_RESULT = {"pending": "unfinished", "declined": "declined"}
 """What is said of a call that never ran to its end."""
 
 

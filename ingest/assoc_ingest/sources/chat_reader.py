@@ -395,7 +395,8 @@ class ChatReader(Reader):
 
         A result on the line of its call has no time: the time of the line is that of the call.
         `name` is the tool that it names: without an id, it answers the last open call of this tool.
-        `status` is how the call ended, if the source knows better than the text.
+        `status` is how the call ended, if the source knows better than the text. What is pending
+        has only begun to answer: the next result says how it ended.
         """
         position = (self.start, self._block)
         status = status or self.status_of(text, is_error=is_error)
@@ -406,7 +407,9 @@ class ChatReader(Reader):
             self.records.append(UnmatchedResult(name, is_failure, moment, *position))
         else:
             answer = Result(status, moment, position, self.length, duration_ms, exit_code)
-            self._results.setdefault(tool_use_id, answer)
+            earlier = self._results.get(tool_use_id)
+            if earlier is None or earlier.status == PENDING:
+                self._results[tool_use_id] = answer
 
     def spend(self, spent: Usage) -> None:
         """Add the token counts of a response, of which an earlier line may have stated some."""

@@ -145,6 +145,7 @@ def _tool_call_insert() -> str:
 
 def _tool_call_merge() -> str:
     """Merge the halves of a call: the first call in the file and the first result, in any order.
+    A result of a call that still runs gives way to the next one.
 
     An upsert would be slower: its update changes references, so SQLite would prepare to undo every
     insert.
@@ -154,14 +155,15 @@ def _tool_call_merge() -> str:
     of_call = ("name", "target", "action", "paths", "started_at", "response_key", *place)
     of_result = ("ended_at", "exit_code", "output_file", "search_count", "result_id", "status")
     is_new_call = f"call_id is null and {new['call_id']} is not null"
-    is_new_result = f"result_id is null and {new['result_id']} is not null"
+    is_new_result = f"(result_id is null or status = 'pending') and {new['result_id']} is not null"
     assignments = [f"{name} = iif({is_new_call}, {new[name]}, {name})" for name in of_call]
     assignments += [f"{name} = iif({is_new_result}, {new[name]}, {name})" for name in of_result]
     assignments.append(
         # The record has the duration that the tool states, if it does. Otherwise the times in the
         # row count: the record may be that of a later call with the same id.
         f"duration_ms = case when {new['status']} = 'declined' or status = 'declined'"
-        f" or iif({is_new_call}, {new['action']}, action) is 'ask' then null"
+        f" or iif({is_new_call}, {new['action']}, action) is 'ask'"
+        f" or iif({is_new_result}, {new['status']}, status) = 'pending' then null"
         f" when {is_new_result} then"
         f" coalesce({new['duration_ms']}, {_milliseconds('started_at', new['ended_at'])})"
         f" when {is_new_call}"
@@ -322,8 +324,8 @@ def tool_call_row(
 ) -> tuple[object, ...]:
     """Return the values of a tool call's row, with the ids of its blocks and those of its file."""
     between = None
-    is_of_person = call.status == "declined" or call.action == ASK
-    if call.started_at and call.ended_at and not is_of_person:
+    has_no_duration = call.status in ("declined", "pending") or call.action == ASK
+    if call.started_at and call.ended_at and not has_no_duration:
         between = max(0, milliseconds(call.ended_at) - milliseconds(call.started_at))
     return (*call[:_CALL], *blocks, *call[_CALL + 2 :], *references, between)
 

@@ -20,6 +20,7 @@ from ...records import (
     EDIT,
     ERROR,
     OK,
+    PENDING,
     SEARCH,
     AgentLink,
     AgentMeta,
@@ -803,10 +804,11 @@ class Items(ChatReader):
         stated = self._open.pop(call, None) if call is not None else None
         if call is not None and _STILL_RUNNING in found.text[:_HEADER]:
             _remember(self.context.setdefault("running", {}), call, None)
+            found = found._replace(status=PENDING, duration_ms=None)
         if stated:
             status, code, time = stated
             found = found._replace(
-                status=found.status if status == OK else status,
+                status=found.status if status == OK and found.status != PENDING else status,
                 exit_code=code if found.exit_code is None else found.exit_code,
                 duration_ms=time if found.duration_ms is None else found.duration_ms,
             )
