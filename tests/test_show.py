@@ -199,7 +199,7 @@ def test_an_error_is_marked_and_a_missing_result_said(stage: Stage) -> None:
     stage.rows.call(stage.file, "Read", {"file_path": "/srv/shop/src/a.ts"})
     body = _body(stage.shown())
     assert body[0].split() == ["▸", "Bash", "x", "exit", "127"]
-    assert body[2].split() == ["▸", "Read", "src/a.ts", "no", "result"]
+    assert body[2].split() == ["▸", "Read", "src/a.ts", "unfinished"]
 
 
 def test_an_edit_shows_what_it_changed(stage: Stage) -> None:
