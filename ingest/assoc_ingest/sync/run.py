@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UsageError
 from ..files import stored_names
-from ..files.changes import read
 from ..files.entries import opened
 from ..files.exclusions import doubtful_logs, to_read_again
 from ..files.steps import FilePart, Opened, Step, Work, without_unsettled
@@ -36,8 +35,6 @@ from ..store.runs import Progress, Report, record_end, record_start
 from ..store.swap import building
 from ..store.transaction import Clock, transaction
 from ..when import now
-from ..workers.pool import worker_count
-from .pipeline import Batches
 from .plan import (
     Given,
     Places,
@@ -180,6 +177,8 @@ def steps(work: Sequence[Work], *, thorough: bool, count: int) -> Generator[Step
     With `thorough`, every byte read before is compared.
     """
     if count == 1:
+        from ..files.changes import read
+
         return read(work, thorough=thorough)
     from ..workers import reading
 
@@ -199,19 +198,16 @@ def index_aside(
 
 def started_ahead(jobs: int | None, size: int) -> AbstractContextManager[None]:
     """Start the workers that read so many bytes while the database is being prepared."""
-    count = worker_count(jobs, size)
-    if count == 1:
-        return nullcontext()
     from ..workers import pool
 
-    return pool.started_ahead(count)
+    count = pool.worker_count(jobs, size)
+    return nullcontext() if count == 1 else pool.started_ahead(count)
 
 
 # ------------------------------------------------------------------------------------------------
 # Executes a plan: reads and parses what changed, stores it in batches, and marks what is gone.
 #
-# A sync that finds nothing new, as most do, never imports this module, and with it the parsers of
-# lines, the store and the derived facts.
+# A sync that finds nothing new, as most do, never comes here: what this imports does not slow it.
 
 
 def execute(
@@ -231,6 +227,9 @@ def execute(
     When `is_stopped` returns True, the batch is finished, and the rest is left. With `thorough`,
     every byte read before is compared. `is_new` says that nobody can see the database yet.
     """
+    from ..workers.pool import worker_count
+    from .pipeline import Batches
+
     progress = progress or (lambda done, total: None)
     if plan.returned is not None:
         from ..upkeep.forget import note
