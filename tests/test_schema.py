@@ -237,3 +237,9 @@ def test_migrating_again_changes_nothing(fresh: Callable[[], Path]) -> None:
 def test_migrations_are_numbered_without_a_gap() -> None:
     numbers = [int(name[:4]) for name in sql.migration_names()]
     assert numbers == list(range(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("directory", [".", "fleet"])
+def test_each_migration_has_a_number_of_its_own(directory: str) -> None:
+    numbers = sorted(path.name[:4] for path in sql.data(f"schema/{directory}").glob("*.sql"))
+    assert len(set(numbers)) == len(numbers) > 10
