@@ -26,11 +26,16 @@ CORRECTED = {
     ),
     ("sessions", "prompt_count"): "what a person typed; copies left out",
     ("sessions", "tool_call_count"): "tool invocations, subagents included; copies left out",
-    ("tool_calls", "status"): ("ok, error, declined (a person said no), or pending: no result yet"),
+    ("tool_calls", "status"): (
+        "ok, error, declined (a person said no), or pending: no result says yet how it ended"
+    ),
 }
 """Comments that are no longer true. A released migration keeps its text: `verify` compares that."""
 
 REWORDED = {
+    "ok, error, declined (a person said no) or pending (no result yet)": (
+        "ok, error, declined (a person said no), or pending: no result says yet how it ended"
+    ),
     "0, and one more each time a path came back with other content after it was gone": (
         "0; one more each time the path came back with other content after it was gone"
     ),

@@ -174,7 +174,7 @@ def test_a_command_writes_where_it_may_and_prints_what_is_harmless(
     assert status in (0, 1), code.err
     assert tree(hostile) == before
     assert harmful_in(code.out + code.err) == []
-    assert _touched(code.out + code.err, tmp_path) == []
+    assert touched_by(code.out + code.err, tmp_path) == []
     assert _readable_by_others(place) == []
     if not line.startswith("skill"):  # which holds nothing of anybody
         assert _readable_by_others(tmp_path / "out") == []
@@ -225,7 +225,7 @@ def test_what_is_typed_is_repeated_harmlessly(
     assert code(*TYPED[name]) != 70, code.err
     assert code.out + code.err
     assert harmful_in(code.out + code.err) == []
-    assert _touched(code.out + code.err, tmp_path) == []
+    assert touched_by(code.out + code.err, tmp_path) == []
 
 
 def test_a_command_that_is_printed_opens_what_it_names(
@@ -268,7 +268,7 @@ STUBS = (
 _begins = re.compile(rf"(?:^|[\s`(])((?:{'|'.join(STUBS)}|cd|--root|--baseline) .*)")
 
 
-def _touched(text: str, place: Path) -> list[str]:
+def touched_by(text: str, place: Path) -> list[str]:
     """Paste each command that was printed into a shell; return those that did anything."""
     programs, here = place / "programs", place / "here"
     if not programs.exists():

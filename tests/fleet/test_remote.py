@@ -19,7 +19,7 @@ from tests.support.hostile import EVIL
 from tests.support.postgres import Postgres
 from tests.support.shell import Shell
 from tests.support.transcripts import Transcript
-from tests.test_every_command import harmful_in, hostile
+from tests.test_every_command import harmful_in, hostile, touched_by
 
 from assoc_ingest.errors import BusyError, DatabaseIOError, FleetError, UsageError
 from assoc_ingest.fleet.administration import push_all
@@ -658,3 +658,4 @@ def test_what_machines_and_a_server_say_is_printed_harmlessly(
         run(*command.split(), *named, expected=(0, 1, 2, 4, 6))
     assert sum("OWNED" in text for text in said.values()) > 5
     assert {line: found for line, text in said.items() if (found := harmful_in(text))} == {}
+    assert touched_by("\n".join(said.values()), tmp_path) == []
