@@ -36,8 +36,7 @@ from assoc_ingest.fleet.search import Central, search
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.fleet.state import State, place_of
 from assoc_ingest.store.changes import begin_anew
-from assoc_ingest.store.database import open_reader, writing
-from assoc_ingest.store.transaction import snapshot, transaction
+from assoc_ingest.store.database import open_reader, snapshot, transaction, writing
 from assoc_ingest.sync.run import sync
 from benchmarks.asking import SEARCHES
 from benchmarks.cost import scratch

@@ -16,8 +16,7 @@ from assoc_ingest.files import changes
 from assoc_ingest.files.steps import Step, Work
 from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.rows import Written
-from assoc_ingest.sync.pipeline import Batches
-from assoc_ingest.sync.run import sync
+from assoc_ingest.sync.run import Batches, sync
 
 PATIENCE = 5.0  # seconds
 
@@ -79,7 +78,7 @@ def test_no_more_waits_than_there_is_room_for(fresh: Callable[[], Path], place: 
 
     with (
         read_in_pieces(chunk=1500, batch=2000),
-        patch("assoc_ingest.sync.pipeline._BYTES_AHEAD", 3000),
+        patch("assoc_ingest.sync.run._BYTES_AHEAD", 3000),
         patch.object(Batch, "finish", take_time),
         patch.object(Batches, "take", take_and_look),
     ):

@@ -251,7 +251,7 @@ def test_a_watch_tells_it_once(home: Path, fresh: Callable[[], Path]) -> None:
     def deaf(*_: object) -> Any:
         raise WatchError("nothing is told")
 
-    with patch("assoc_ingest.store.transaction.now", lambda: utc(moment.isoformat())):
+    with patch("assoc_ingest.store.database.now", lambda: utc(moment.isoformat())):
         watch(database, [home], WatchOptions(rescan=0), Ticks(), told.append, opened=deaf)
     notices = [news for news in told if isinstance(news, str)]
     assert len([news for news in notices if "system clock is behind" in news]) == 1, told

@@ -30,9 +30,9 @@ from tests.support.shell import Shell
 from tests.support.web import Site
 from tests.support.writing import SESSION
 
+from assoc_ingest.files.changes import replay
 from assoc_ingest.files.exclusions import log_without
 from assoc_ingest.files.parsing import CONTEXT_TOO_LARGE, Parser
-from assoc_ingest.files.replay import replay
 from assoc_ingest.files.tail import Stretch, lines_of
 from assoc_ingest.records import Message, Usage
 from assoc_ingest.source import MAX_CONTEXT, Claim, Context, Line

@@ -25,10 +25,10 @@ from assoc_ingest.errors import BusyError
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as databases
 from assoc_ingest.store import delete
+from assoc_ingest.store.database import transaction
 from assoc_ingest.store.delete import clear_all_rows
 from assoc_ingest.store.rows import CLEARED
 from assoc_ingest.store.swap import replaced
-from assoc_ingest.store.transaction import transaction
 from assoc_ingest.store.upserts import CONDITIONS
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import rebuild as rebuilding

@@ -26,9 +26,9 @@ from assoc_ingest.store.database import (
     LOG_LIMIT,
     in_bulk,
     open_reader,
+    transaction,
     writing,
 )
-from assoc_ingest.store.transaction import transaction
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.check import fresh_schema
 

@@ -40,8 +40,7 @@ from assoc_ingest.fleet.projection import (
 )
 from assoc_ingest.fleet.state import place_of
 from assoc_ingest.store import changes
-from assoc_ingest.store.database import locked, open_reader, writing
-from assoc_ingest.store.transaction import transaction
+from assoc_ingest.store.database import locked, open_reader, transaction, writing
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import rebuild as upkeep
 from assoc_ingest.upkeep.prune import prune_gone

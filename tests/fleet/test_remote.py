@@ -23,9 +23,8 @@ from tests.test_every_command import harmful_in, hostile, touched_by
 
 from assoc_ingest.errors import BusyError, DatabaseIOError, FleetError, UsageError
 from assoc_ingest.fleet.administration import push_all
-from assoc_ingest.fleet.push import Report
+from assoc_ingest.fleet.push import Report, watch
 from assoc_ingest.fleet.state import one_at_a_time
-from assoc_ingest.fleet.watch import watch
 from assoc_ingest.sync.run import sync
 
 __all__ = ["hostile"]  # a fixture

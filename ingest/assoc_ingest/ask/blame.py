@@ -45,7 +45,7 @@ from ..records import EDIT, OTHER, READ, RUN
 from ..terminal import one_line
 from ..when import from_milliseconds, milliseconds
 from . import query
-from .edits import shortly
+from .conversation import shortly
 from .query import SAID, TOOLS, Term, bindable, in_scope
 
 # ------------------------------------------------------------------------------------------------

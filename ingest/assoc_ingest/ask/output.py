@@ -8,7 +8,6 @@ shown at all. In a pipe or a file nothing is cut. The other formats are exact.
 from __future__ import annotations
 
 import io
-import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +31,8 @@ from ..terminal import (
 )
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from .answer import Wanted
 
 Row = Sequence[object]

@@ -13,8 +13,7 @@ from ..records import EDIT, PLAN
 from ..terminal import Paint, columns, cut, one_line, readable, safe, to_copy, wrap
 from . import conversation as message_text
 from . import excerpt as excerpts
-from .conversation import PEOPLE, TOOL_KINDS, Conversation, File, Message, Subagent, typed
-from .edits import patches
+from .conversation import PEOPLE, TOOL_KINDS, Conversation, File, Message, Subagent, patches, typed
 from .excerpt import Excerpt, Options
 from .output import Marked
 from .queries import Spent, spent, stated

@@ -314,7 +314,7 @@ def _export_session(
 ) -> None:
     from ..ask.export import ExportedConversation
     from ..ask.output import write
-    from ..store.transaction import snapshot
+    from ..store.database import snapshot
     from ..upkeep.private_file import write_private
 
     with snapshot(connection):  # a sync may be writing
@@ -340,7 +340,7 @@ def _export_project(
     from .. import terminal
     from ..ask.export import ExportedConversation, conversations_of
     from ..ask.output import say
-    from ..store.transaction import snapshot
+    from ..store.database import snapshot
     from ..upkeep.private_file import write_private
 
     if output is None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..ask.output import say, write, write_lines
+from ..terminal import safe_json, size
 from .options import (
     asks,
     confirmed,
@@ -20,8 +22,114 @@ from .options import (
 if TYPE_CHECKING:
     import sqlite3
 
+    from ..fleet.administration import Comparison
     from ..fleet.projection import Masks
+    from ..fleet.push import Preview, Report
     from ..fleet.state import State
+
+
+# ------------------------------------------------------------------------------------------------
+# What `remote status` and `push` print.
+
+
+def write_standing(state: State, standing: Comparison, *, as_json: bool) -> None:
+    """Print a comparison of this machine with the server."""
+    from ..fleet.connect import shown
+
+    if as_json:
+        known = standing.known
+        write(
+            [
+                safe_json(
+                    {
+                        "destination": shown(state.destination),
+                        "label": state.label,
+                        "uuid": state.uuid,
+                        "version": known.version if known else None,
+                        "is_current": standing.is_current,
+                        "files": standing.there,
+                        "gone": standing.gone,
+                        "outside": standing.outside,
+                        "is_indexed": standing.is_indexed,
+                        "missing_migrations": standing.missing,
+                        "all_projects": state.all_projects,
+                        "allowed": state.allowed,
+                    }
+                )
+                + "\n"
+            ]
+        )
+        return
+    write(line + "\n" for line in _lines(state, standing))
+
+
+def _lines(state: State, standing: Comparison) -> list[str]:
+    from ..fleet.connect import shown
+
+    what = "everything" if state.all_projects else f"{len(state.allowed):,} projects"
+    lines = [f"server: {shown(state.destination)}", f"machine: {state.label} ({state.uuid})"]
+    lines.append(f"allowed: {what}")
+    if standing.known is None:
+        lines.append("pushed: nothing yet")
+    else:
+        current = "up to date" if standing.is_current else "a push is due"
+        lines.append(f"pushed: {standing.there:,} files, {current}")
+    if standing.gone:
+        lines.append(
+            f"kept: {standing.gone:,} files that are no longer here (`remote prune` deletes them)"
+        )
+    if standing.outside:
+        lines.append(f"not allowed: {standing.outside:,} files (`remote withdraw` deletes them)")
+    if not standing.is_indexed:
+        lines.append("search: no text index yet, so a search reads everything (`remote index`)")
+    if standing.missing:
+        lines.append(f"schema: {standing.missing[0]} is missing, run `remote migrate`")
+    return lines
+
+
+def write_preview(preview: Preview, *, as_json: bool) -> None:
+    """Print what a push would look at."""
+    if as_json:
+        write([safe_json(preview.as_json()) + "\n"])
+    else:
+        from ..fleet.push import report
+
+        write_lines(report(preview))
+
+
+def write_report(done: Report, *, as_json: bool) -> None:
+    if as_json:
+        write(
+            [
+                safe_json(
+                    {
+                        "files": done.files,
+                        "frames": done.frames,
+                        "rows": done.rows,
+                        "bytes": done.size,
+                        "deleted": done.deleted,
+                        "calls": done.calls,
+                        "version": done.version,
+                        "is_full": done.is_full,
+                        "waiting": done.waiting,
+                    }
+                )
+                + "\n"
+            ]
+        )
+    elif not (done.rows or done.frames or done.deleted):
+        say("The server is up to date.")
+    else:
+        deleted = f", deleted {done.deleted:,}" if done.deleted else ""
+        say(
+            f"Pushed {done.rows:,} rows and {done.frames:,} stretches of {done.files:,} "
+            f"files ({size(done.size)}){deleted}."
+        )
+    if done.waiting and not as_json:
+        say(
+            f"Not pushed yet: {done.waiting:,} files that came back. Their keys in the database "
+            "have to change: stop `watch` for one push."
+        )
 
 
 # ------------------------------------------------------------------------------------------------
@@ -130,7 +238,6 @@ def push(
     from ..fleet.administration import previewed, push_all
     from ..fleet.projection import Masks
     from ..fleet.state import state_of
-    from .remote_report import write_preview, write_report
 
     masks = Masks(is_on=not unmasked)
     if dry_run:
@@ -149,10 +256,8 @@ def push(
 def _watch(database: Path, masks: Masks, *, as_json: bool) -> int:
     from ..ask.output import say
     from ..fleet.administration import push_all
-    from ..fleet.push import Limits
-    from ..fleet.watch import watch
+    from ..fleet.push import Limits, watch
     from ..stopping import stopped_by_signals
-    from .remote_report import write_report
 
     limits = Limits()
     with stopped_by_signals() as stop:
@@ -398,7 +503,6 @@ def status(database: Path, as_json: bool) -> None:
     """
     from ..fleet.administration import standing
     from ..fleet.state import state_of
-    from .remote_report import write_standing
 
     write_standing(state_of(database), standing(database), as_json=as_json)
 

@@ -14,6 +14,7 @@ committed. A file whose stat changed is read like this:
   documents are normal, and complete at the next sync.
 
 A large stretch is compressed in a thread while its lines are parsed: zstd releases the interpreter.
+`replay` does the same from the archive.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ..records import Issue, LineType, Record
-from ..source import LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, KnownFile, Line
+from ..source import LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, KnownFile, Line, Source, claim_at
+from . import stored_names, tail
 from .archive import Compressor, Frame
 from .entries import Lines, PackedError, content_size, open_content
 from .exclusions import document_without, issues_at, log_without, stretches_without, without_sample
@@ -40,7 +42,7 @@ from .tail import (
     pieces,
     read_at,
     resume,
-    stretches,  # fmt: skip
+    stretches,
     wait_out,
 )
 from .walk import FoundFile
@@ -329,3 +331,55 @@ def is_odd(known: KnownFile, found: FoundFile) -> bool:
 def _is_where_it_was(work: Work) -> bool:
     known = work.known
     return known is not None and known.gone_at is None and known.path == work.found.path
+
+
+# ------------------------------------------------------------------------------------------------
+# Parses a file again from its archive, with the same result as a sync that reads it from disk.
+#
+# Only bytes up to the offset are archived, so every line is complete, even a last one without a
+# line feed. The archived frames are cut into stretches of whole lines, about `tail.CHUNK` each,
+# so that a file of any size takes the memory of one stretch.
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A stretch of whole lines: its borders in the file, its records, its number of lines."""
+
+    start: int
+    end: int
+    records: list[Record]
+    line_count: int
+    """Lines that are not blank."""
+    context: str | None = None
+    """The context for the lines after it, as it is stored; see `source.Context`."""
+
+
+def claim_of(source: Source, known: KnownFile) -> Claim | None:
+    """Return the claim of a known file, None if the source no longer reads such files.
+
+    If the path is lost, the claim is made from the row.
+    """
+    if stored_names.is_unnamed(known.path):
+        return stored_names.claim_of_unnamed(source.name, known)
+    claim = claim_at(source, known.path)
+    return source.as_kind(claim, known.kind) if claim is not None else None
+
+
+def replay(source: Source, claim: Claim, pieces: Iterable[bytes]) -> Iterator[Replayed]:
+    """Parse the bytes of a file, which come in pieces, and yield its stretches."""
+    if source.shape(claim) != LOG:
+        data = b"".join(pieces)
+        yield Replayed(0, len(data), source.parse(claim, [Line(0, data)]), 1)
+        return
+    parser = Parser(source, claim)
+    for stretch in tail.cut(pieces, 0, lambda rest: source.complete_prefix(claim, rest)):
+        if stretch.is_cut:
+            continue
+        start = stretch.first_line
+        records = parser.parse(stretch.lines)
+        records.extend(first_records(claim, start))
+        if stretch.long_line:
+            records.append(Issue(LONG_LINE, 1, None, start, stretch.long_line))
+        lines = sum(1 for line in stretch.lines if line.data.strip(b" \t\r"))
+        lines += stretch.long_line > 0
+        yield Replayed(start, stretch.end, records, lines, parser.context)

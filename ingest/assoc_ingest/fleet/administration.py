@@ -21,9 +21,8 @@ from ..errors import AssocIngestError, BusyError, FleetError, NotFoundError, Usa
 from ..files.exclusions import OUTSIDE_ARCHIVE
 from ..source import LOG
 from ..store import changes, database
-from ..store.database import open_reader, writing
+from ..store.database import open_reader, snapshot, transaction, writing
 from ..store.runs import Progress
-from ..store.transaction import snapshot, transaction
 from ..upkeep.rebuild import files_of, plan_of
 from . import projection
 from .connect import DESTINATION, SENTENCES, connect, parameters, shown, telling

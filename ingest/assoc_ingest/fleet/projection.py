@@ -16,7 +16,7 @@ from uuid import UUID
 from ..ask.filters import as_path
 from ..errors import ArchiveError, NotFoundError, UsageError
 from ..files import archive
-from ..files.replay import claim_of
+from ..files.changes import claim_of
 from ..paths import comparable, is_pulled
 from ..secrets.find import LONGEST
 from ..secrets.mask import redact, redact_bytes

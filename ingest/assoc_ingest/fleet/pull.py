@@ -39,8 +39,8 @@ from ..source import Checkpoint
 from ..sources import SOURCES
 from ..store import database
 from ..store.batch import Batch
+from ..store.database import Clock
 from ..store.runs import Progress
-from ..store.transaction import Clock
 from ..upkeep.rebuild import agents_may_change, derive_in
 from . import projection, state
 from .projection import EVERYTHING, Cursor, Masks

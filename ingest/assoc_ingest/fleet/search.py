@@ -21,16 +21,7 @@ from ..ask.conversation import resume_line
 from ..ask.filters import Filters, Nothing, nothing
 from ..ask.query import Term, Terms
 from ..ask.refs import shortest
-from ..ask.search import (
-    ALL_WORDS,
-    VERBATIM,
-    Group,
-    Hit,
-    Marker,
-    Ranked,
-    SearchResult,
-    is_special,
-)
+from ..ask.search import ALL_WORDS, VERBATIM, Group, Hit, Marker, Ranked, SearchResult, is_special
 from ..errors import ArchiveError, UsageError
 from ..files.archive import Frame, unpacked
 from . import connect, server

@@ -205,7 +205,7 @@ def _occurrence(reader: Reader, names: Names, error: FoundError) -> Occurrence:
 
 
 def _step(reader: Reader, names: Names, call: sqlite3.Row, text: str) -> Step:
-    from ..ask.edits import shortly
+    from ..ask.conversation import shortly
     from ..records import EDIT
 
     changed = ""

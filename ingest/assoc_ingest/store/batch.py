@@ -32,10 +32,10 @@ from ..files.walk import FoundFile
 from ..records import Record
 from ..source import DATABASE, Claim, KnownFile
 from . import changes, upserts
+from .database import begin, commit, roll_back
 from .delete import clear_rows, remove_entries, remove_files
 from .fts import MESSAGE_COLUMNS
 from .rows import FileRows, OpenFile, RowBuffer, Text, Written, archived
-from .transaction import begin, commit, roll_back
 
 if TYPE_CHECKING:
     from ..files.walk import ListedDirectory, Stat

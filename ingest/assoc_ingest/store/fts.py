@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..failures import is_damage
-from .database import THROWN_AWAY
-from .transaction import transaction
+from .database import THROWN_AWAY, transaction
 
 MESSAGE_COLUMNS = "text, tool_text, joined_text, joined_tool_text"
 """The indexed columns of messages: what was said, tool input and output, and both again without

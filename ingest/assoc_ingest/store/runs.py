@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .transaction import Clock
+from .database import Clock
 
 if TYPE_CHECKING:
     from ..files.steps import Work

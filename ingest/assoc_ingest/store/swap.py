@@ -18,10 +18,10 @@ from .database import (
     kept_private,
     log_of,
     open_writer,
+    roll_back,
     temporary_directory,
 )
 from .fts import OF_OTHERS, PutOff, complete
-from .transaction import roll_back
 
 # ------------------------------------------------------------------------------------------------
 # Changes a whole database in a private copy, whose content then replaces it in one transaction.

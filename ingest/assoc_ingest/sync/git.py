@@ -21,7 +21,7 @@ from .. import git as git_program
 from ..derive.projects import refresh_named
 from ..files.exclusions import load_secrets
 from ..secrets.forget import ForgottenSecrets
-from ..store.transaction import transaction
+from ..store.database import transaction
 from ..when import now
 
 MOST_ENTRIES = 1000

@@ -41,8 +41,8 @@ from ..secrets.forget import ForgottenSecrets
 from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..sources import SOURCES
 from ..store.batch import Batch, KnownFiles
+from ..store.database import Clock, transaction
 from ..store.runs import Report
-from ..store.transaction import Clock, transaction
 from ..store.upserts import OF_THEIR_PLACE
 
 if TYPE_CHECKING:

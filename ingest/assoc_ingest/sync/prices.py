@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import NotFoundError
-from ..store.transaction import transaction
+from ..store.database import transaction
 
 OWN = "user"
 """The value of `prices.origin` for prices of the user."""

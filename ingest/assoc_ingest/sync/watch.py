@@ -26,12 +26,12 @@ from ..store.database import (
     is_rebuild_due,
     lock_of,
     log_of,
+    of_clock_behind,
     open_reader,
     resolved,
     writing,
 )
 from ..store.runs import Progress, Report
-from ..store.transaction import of_clock_behind
 from ..when import now
 from .plan import Given, Places, Plan, given_roots, places_of, root_paths
 from .run import SyncOptions, sync_into

@@ -15,14 +15,14 @@ from ..derive import copies, statements
 from ..derive.changeset import Touched
 from ..failures import Failure, kind_of
 from ..files import stored_names
+from ..files.changes import Replayed
 from ..files.exclusions import REASONS
 from ..files.parsing import RAN_AWAY
-from ..files.replay import Replayed
 from ..records import Document, Issue, LineType, Plan, Prompt, Record, Task, Todo, ToolResultFile
 from ..source import LOG, Source
 from ..store import fts, upserts
+from ..store.database import snapshot
 from ..store.rows import COLUMNS, ODD_TIME, TABLES, FileRows, OpenFile, RowBuffer
-from ..store.transaction import snapshot
 
 # ------------------------------------------------------------------------------------------------
 # The result of `verify`: problems, each with the command that repairs it, warnings, and counts.

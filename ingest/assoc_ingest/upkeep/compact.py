@@ -23,8 +23,14 @@ from pathlib import Path
 from ..errors import BusyError, DatabaseError, DatabaseIOError
 from ..failures import Failure, kind_of
 from ..store import fts
-from ..store.database import log_of, open_reader, resolved, temporary_directory, writing
-from ..store.transaction import transaction
+from ..store.database import (
+    log_of,
+    open_reader,
+    resolved,
+    temporary_directory,
+    transaction,
+    writing,
+)
 from ..terminal import size as shown
 
 

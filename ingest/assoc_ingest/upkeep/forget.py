@@ -42,9 +42,8 @@ from ..source import LOG, UNREAD, Checkpoint, Claim, Source, claim_at, parts_of
 from ..sources import SOURCES
 from ..sql import id_list
 from ..store.batch import Batch, known_file
-from ..store.database import open_reader, writing
+from ..store.database import Clock, open_reader, writing
 from ..store.rows import COUNTS
-from ..store.transaction import Clock
 from ..store.upserts import OF_THEIR_PLACE
 from ..terminal import to_copy
 from .compact import check_room, rewrite

@@ -20,8 +20,8 @@ from secrets import token_bytes
 from ..errors import ArchiveError, DatabaseError, NotFoundError, UsageError
 from ..files import archive
 from ..files.archive import Compressor, Frame
+from ..files.changes import claim_of
 from ..files.exclusions import issues_at, stretches_without
-from ..files.replay import claim_of
 from ..files.tail import cut
 from ..records import Record
 from ..secrets.find import find_in
@@ -39,8 +39,7 @@ from ..source import LOG, KnownFile, Source
 from ..sources import SOURCES
 from ..store import upserts
 from ..store.batch import Batch, known_file
-from ..store.database import open_reader, writing
-from ..store.transaction import Clock
+from ..store.database import Clock, open_reader, writing
 from .compact import check_room, rewrite
 from .rebuild import derive_in
 from .recover import kept_beside

@@ -16,8 +16,7 @@ from pathlib import Path
 from ..ask.filters import ago, since
 from ..sql import id_list
 from ..store.batch import Batch
-from ..store.database import open_reader, writing
-from ..store.transaction import Clock, later
+from ..store.database import Clock, later, open_reader, writing
 from ..store.upserts import CONDITIONS
 from ..when import milliseconds
 from .rebuild import agents_may_change

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ..derive.refresh import refresh_everything
 from ..errors import ArchiveError, DamagedError, OutdatedError
 from ..files import archive, stored_names
+from ..files.changes import Replayed, replay
 from ..files.exclusions import (
     AgentFiles,
     agents_with_files,
@@ -26,7 +27,6 @@ from ..files.exclusions import (
     repeating,
 )
 from ..files.parsing import lines_of
-from ..files.replay import Replayed, replay
 from ..files.tail import Prefix
 from ..records import Issue, LineType, Message, Record, TaskChange, ToolCall, Transcript, Usage
 from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source, claim_at
@@ -34,10 +34,10 @@ from ..sources import SOURCES
 from ..sql import id_list
 from ..store import database, fts
 from ..store.batch import Batch, known_file
+from ..store.database import Clock, transaction
 from ..store.delete import clear_all_rows
 from ..store.runs import Progress
 from ..store.swap import has_room, replaced
-from ..store.transaction import Clock, transaction
 from ..workers import pool, reading
 from ..workers.index_aside import index_aside
 from ..workers.pool import worker_count

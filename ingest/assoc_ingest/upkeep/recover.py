@@ -33,9 +33,8 @@ from ..records import Issue
 from ..source import LOG, Claim, KnownFile, Whereabouts, claim_at, entry_names, facts_of
 from ..sources import SOURCES
 from ..store import changes, database, fts
-from ..store.database import log_of, temporary_directory
+from ..store.database import log_of, snapshot, temporary_directory, transaction
 from ..store.rows import COUNTS
-from ..store.transaction import snapshot, transaction
 from ..when import now
 from .check import REBUILD, check_references, check_schema, fresh_schema
 

@@ -19,8 +19,7 @@ from ..files.walk import DIRECTORY, FILE, Walk, entries, kind_of_entry
 from ..paths import unlisted
 from ..source import FOREIGN, FOREIGN_DOCUMENT, Source
 from ..sources import SOURCES
-from ..store.database import lock_of, log_of
-from ..store.transaction import Clock, of_clock_behind, said
+from ..store.database import Clock, lock_of, log_of, of_clock_behind, said
 from ..terminal import Paint, safe, safe_json
 
 _Row = dict[str, object]

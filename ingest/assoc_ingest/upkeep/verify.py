@@ -19,11 +19,10 @@ from .. import terminal
 from ..errors import ArchiveError
 from ..failures import is_damage
 from ..files import archive, stored_names
-from ..files.changes import is_odd
+from ..files.changes import claim_of, is_odd, replay
 from ..files.entries import Entry, open_content
 from ..files.exclusions import REASONS, AgentFiles, is_left_out, load, load_secrets
 from ..files.parsing import RAN_AWAY
-from ..files.replay import claim_of, replay
 from ..files.steps import Work
 from ..files.stored_names import original_root
 from ..files.stores import Stores
@@ -44,10 +43,17 @@ from ..source import (
 )
 from ..sources import SOURCES
 from ..store.batch import KnownFiles, known_file
-from ..store.database import checking, has_second_name, lock_of, log_of, open_reader, unfinished
+from ..store.database import (
+    checking,
+    has_second_name,
+    lock_of,
+    log_of,
+    open_reader,
+    snapshot,
+    unfinished,
+)
 from ..store.rows import COLUMNS, ISSUE_COUNT, LINE_COUNT, TABLES, OpenFile, archived
 from ..store.runs import Progress
-from ..store.transaction import snapshot
 from ..workers import pool
 from ..workers.pool import worker_count
 from ..workers.reading import JOB_BYTES, SECONDS, LineLengths, worth_sending

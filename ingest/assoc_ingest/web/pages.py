@@ -19,8 +19,7 @@ from ..ask.refs import KeyMatch
 from ..errors import AssocIngestError, NotFoundError, UsageError
 from ..failures import Failure, kind_of
 from ..sql import Query
-from ..store.database import APPLICATION_ID
-from ..store.transaction import snapshot
+from ..store.database import APPLICATION_ID, snapshot
 from ..terminal import safe
 from . import serve
 

@@ -12,7 +12,6 @@ from . import (
     front,
     pages,
     project,
-    question_page,
     reports,
     search_page,
     timeline,
@@ -45,7 +44,7 @@ _PAGES: tuple[tuple[str, View], ...] = (
 
 def routes() -> list[tuple[str, View]]:
     """Return a pattern for the path and the view of every page."""
-    return [(pattern, _telling_errors(view)) for pattern, view in (*_PAGES, *question_page.views())]
+    return [(pattern, _telling_errors(view)) for pattern, view in (*_PAGES, *reports.views())]
 
 
 def _telling_errors(view: View) -> View:

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..store import fts
+from ..store.database import begin, commit
 from ..store.rows import Text
-from ..store.transaction import begin, commit
 from .pool import SingleWorker
 from .reading import WITHOUT_REFERENCES
 

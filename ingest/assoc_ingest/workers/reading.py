@@ -14,9 +14,9 @@ from typing import Any, get_args
 
 from ..files import changes
 from ..files.archive import Compressor, Frame, unpacked
+from ..files.changes import Replayed, replay
 from ..files.entries import content_size, is_packed, opened
 from ..files.parsing import RAN_AWAY
-from ..files.replay import Replayed, replay
 from ..files.steps import Closed, FilePart, Opened, Step, Unreadable, Work
 from ..files.tail import CHUNK, Prefix, pieces
 from ..records import Issue, Record

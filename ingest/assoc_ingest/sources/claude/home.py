@@ -32,15 +32,7 @@ from itertools import chain
 
 from ...fields import integer, mapping, sample, string
 from ...paths import comparable_name
-from ...records import (
-    BY_META,
-    AgentLink,
-    AgentMeta,
-    Issue,
-    Record,
-    WorkflowAgent,
-    WorkflowLink,
-)
+from ...records import BY_META, AgentLink, AgentMeta, Issue, Record, WorkflowAgent, WorkflowLink
 from ...source import (
     DOCUMENT,
     FOREIGN,
