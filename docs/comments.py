@@ -155,7 +155,7 @@ REWORDED = {
         "the conversation of another system that it represents"
     ),
     "the conversation that another system's entry stands for": (
-        "the conversation of another system that this entry represents"
+        "the conversation of another system or home that this entry represents"
     ),
     "the project that stands for this directory, where several agents or homes know "
     "it; null for that one": (

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.cases import home_of
 from tests.support.dump import assert_same, check, connect, dump
 
 from assoc_ingest import sql
@@ -159,6 +161,96 @@ def test_a_linked_pair_is_listed_once(
     assert row["sessions"] == 1
     (row,) = sql.ask(connection, "pages/newest_session")
     assert row["sessions"] == 1
+
+
+HOMES_WITH_IT = ("of before", "of today")
+
+
+@pytest.mark.parametrize("order", [HOMES_WITH_IT, HOMES_WITH_IT[::-1], ["both"]])
+def test_a_conversation_that_a_second_home_repeats_is_listed_once(
+    order: Iterable[str], fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    """OpenCode copied its files into a database: here, each is in a home of its own."""
+    story = home_of("opencode/files-that-were-copied-into-a-database", tmp_path / "story")
+    parts = dict(zip(HOMES_WITH_IT, ("storage", "opencode.db"), strict=True))
+    homes = []
+    for name, part in parts.items():
+        homes.append(tmp_path / name)
+        homes[-1].mkdir()
+        (story / part).rename(homes[-1] / part)
+    database = fresh()
+    for name in order:
+        sync(database, homes if name == "both" else [tmp_path / name])
+    at_once = fresh()
+    sync(at_once, homes)
+    check(database)
+    assert_same(dump(database), dump(at_once))
+    connection = connect(database)
+    for wanted in ({}, {"source": "opencode"}):
+        (row,) = sql.ask(connection, "lists/sessions", **wanted)
+        assert (row["session_key"], row["source"], row["message_count"]) == (
+            "ses_5b01ffee", "opencode", 15
+        )  # fmt: skip
+        (row,) = sql.ask(connection, "pages/conversations", sort="", **wanted)
+        assert (row["session_key"], row["total"], row["agent"]) == ("ses_5b01ffee", 1, "OpenCode")
+    (project,) = sql.ask(connection, "pages/dashboard_projects")
+    assert (project["sessions"], project["prompts"]) == (1, 2)
+    for query in ("reports/longest_sessions", "lists/subagents"):
+        assert len(sql.ask(connection, query).fetchall()) == 1, query
+    connection.close()
+    with closing(sqlite3.connect(homes[1] / "opencode.db")) as store:
+        store.execute(
+            "update part set data = json_set(data, '$.text', 'Which?'),"
+            " time_updated = time_updated + 1 where id = 'prt_a101'"
+        )
+        store.commit()
+    sync(database, homes)  # each has something that the other has not
+    other = fresh()
+    sync(other, homes)
+    check(database)
+    assert_same(dump(database), dump(other))
+    with closing(connect(other)) as connection:
+        assert len(sql.ask(connection, "lists/sessions").fetchall()) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_conversation_that_went_on_in_one_of_two_homes_counts_there(
+    first: str, fresh: Callable[[], Path], tmp_path: Path
+) -> None:
+    """At each moment, and whichever home was read first: a backup has nothing of its own."""
+    lines = [line("u1"), answer("u2"), line("u3"), line("u4"), line("u5")]
+    agent, fork = line("s1", isSidechain=True, agentId=AGENT), SESSION.replace("0b7c", "1c8d")
+
+    def grow(home: str, count: int, *more: dict[str, object]) -> None:
+        project = tmp_path / home / "projects" / "-srv-garden"
+        write(project / f"{SESSION}.jsonl", *lines[:count], *more)
+        write(project / SESSION / "subagents" / f"agent-{AGENT}.jsonl", agent)
+
+    database, other = fresh(), "b" if first == "a" else "a"
+    steps: list[tuple[Callable[[], object], list[int]]] = [
+        (lambda: grow(first, 3), [3]),
+        (lambda: grow(other, 2), [3, 0]),
+        (lambda: grow(other, 5), [5, 0]),
+        (lambda: write(tmp_path / first / "projects" / "-srv-garden" / f"{fork}.jsonl",
+                       *lines[:2], line("f3")), [5, 1, 0]),
+        # Each has something of its own now: none is a copy.
+        (lambda: grow(first, 3, line("u9")), [5, 1, 1] if first == "b" else [4, 2, 1]),
+    ]  # fmt: skip
+    for step, counts in steps:
+        step()
+        homes = [tmp_path / name for name in "ab" if (tmp_path / name).exists()]
+        sync(database, homes)
+        scratch = fresh()
+        sync(scratch, homes)
+        check(database)
+        assert_same(dump(database), dump(scratch))
+        with closing(connect(database)) as connection:
+            every = "select message_count from sessions order by 1 desc"
+            assert [count for (count,) in connection.execute(every)] == counts
+            # A conversation of which a home has only a copy is listed once.
+            listed = [row["message_count"] for row in sql.ask(connection, "lists/sessions")]
+            assert sorted(listed, reverse=True) == [count for count in counts if count]
 
 
 def test_a_conversation_whose_transcript_is_not_there_is_listed(

@@ -21,7 +21,7 @@ select
             select group_concat(distinct x.kind)
             from sessions l
             join sources x on x.id = l.source_id
-            where l.linked_session_id = s.id
+            where l.linked_session_id = s.id and x.kind <> r.kind
         ),
         ''
     ) as source,
@@ -49,11 +49,13 @@ where (
   )
   and (
     coalesce(:all, '') <> ''
-    or coalesce(:source, '') <> ''
     or not exists (
       select 1
       from sessions l
-      where l.id = s.linked_session_id and l.message_count + l.copied_message_count > 0
+      join sources y on y.id = l.source_id
+      where l.id = s.linked_session_id
+        and l.message_count + l.copied_message_count > 0
+        and (coalesce(:source, '') = '' or y.kind = :source)
     )
   )
   and (

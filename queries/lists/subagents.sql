@@ -1,5 +1,5 @@
 -- Subagents
--- Newest first. Warm-up subagents are shown only with :all.
+-- Newest first. Warm-up subagents, and copies in a second home, are shown only with :all.
 select
     a.agent_key,
     a.agent_type,
@@ -17,7 +17,17 @@ select
 from subagents a
 left join sessions s on s.id = a.session_id
 left join projects p on p.id = s.project_id
-where (coalesce(:all, '') <> '' or a.kind <> 'warmup')
+where (
+    coalesce(:all, '') <> ''
+    or (
+      a.kind <> 'warmup'
+      and not exists (
+        select 1
+        from subagents o
+        where o.session_id = s.linked_session_id and o.agent_key = a.agent_key
+      )
+    )
+  )
   and (
     coalesce(:project, '') = ''
     or p.id in (select value from json_each(:project))

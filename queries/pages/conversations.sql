@@ -9,13 +9,13 @@ with found as materialized (
     from sessions s
     where s.kind in ('main', 'background')
       and s.message_count + s.copied_message_count > 0
-      and (
-        coalesce(:source, '') <> ''
-        or not exists (
-          select 1
-          from sessions l
-          where l.id = s.linked_session_id and l.message_count + l.copied_message_count > 0
-        )
+      and not exists (
+        select 1
+        from sessions l
+        join sources y on y.id = l.source_id
+        where l.id = s.linked_session_id
+          and l.message_count + l.copied_message_count > 0
+          and (coalesce(:source, '') = '' or y.kind = :source)
       )
       and (
         coalesce(:project, '') = ''
@@ -94,7 +94,7 @@ select
             select group_concat(distinct coalesce(y.label, y.kind))
             from sessions l
             join sources y on y.id = l.source_id
-            where l.linked_session_id = s.id
+            where l.linked_session_id = s.id and y.kind <> r.kind
         ),
         ''
     ) as agent,

@@ -29,13 +29,25 @@ create temp table if not exists best (
 # Which file has the original of a line that several files have: one of this machine before a pulled
 # one (else a push would tell the server that this machine has only copies, of lines that the other
 # machine may count as copies, too), a main file before an agent's, a foreground session before a
-# background fork, any other before one whose lines state that it is a fork, the file that diverged
-# first, the path.
+# background fork, any other before one whose lines state that it is a fork, any other before one
+# of a session that went on in another home (a backup, or data that its program moved), the file
+# that diverged first, the path.
 FILE_RANK = f"""
     (select {is_pulled("root")} from sources where id = f.source_id),
     case f.kind when 'transcript' then 0 when 'agent' then 1 else 2 end,
     coalesce((select session_kind = 'bg' from transcripts where file_id = f.id), 0),
     coalesce((select forked_from_key is not null from transcripts where file_id = f.id), 0),
+    f.session_id is not null and not exists (
+        select 1 from files e where e.session_id = f.session_id and e.kind = 'transcript'
+        and e.own_since is not null
+    ) and exists (
+        select 1 from sessions s cross join sessions h on h.session_key = s.session_key
+        cross join files e on e.session_id = h.id
+        where s.id = f.session_id and h.source_id <> s.source_id
+        and (select kind from sources where id = h.source_id)
+            = (select kind from sources where id = s.source_id)
+        and e.kind = 'transcript' and e.own_since is not null
+    ),
     case when f.path not like '%#%' then coalesce(f.own_since, '') else coalesce((
         select e.own_since from files e where e.session_id = f.session_id and +e.path < f.path
         and +e.source_id = f.source_id

@@ -325,6 +325,7 @@ def refresh_copies(connection: sqlite3.Connection, touched: Touched) -> set[int]
     affected = touched.shared | sharing | _files_on_their_own_way(connection, touched)
     if touched.moved:
         affected.update(_partners(connection, touched.moved))
+    affected |= _in_other_homes(connection, affected)
     _note_own_way(connection, affected, touched.files)
     if affected or repeated:
         _find_originals(connection, affected, repeated)
@@ -444,6 +445,17 @@ def _files_on_their_own_way(connection: sqlite3.Connection, touched: Touched) ->
         " and exists (select 1 from messages m where m.file_id = f.id and m.id < ?"
         "  and m.uuid is not null)",
         (touched.first_message_id,),
+    )
+    return {file_id for (file_id,) in rows}
+
+
+def _in_other_homes(connection: sqlite3.Connection, files: Iterable[int]) -> set[int]:
+    """Return all files of the sessions of these that another home has, too: one ranks them all."""
+    rows = connection.execute(
+        "select o.id from files f cross join sessions s on s.id = f.session_id"
+        " cross join sessions h on h.session_key = s.session_key"
+        " cross join files o on o.session_id in (h.id, s.id)"
+        f" where f.id in ({id_list(files)}) and h.source_id <> s.source_id"
     )
     return {file_id for (file_id,) in rows}
 

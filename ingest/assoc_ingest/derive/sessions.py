@@ -211,7 +211,8 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     2. `mains`: the session's own transcripts. There is usually one; a session in two project
        directories, or exported twice, is described by all of them;
     3. `told`: what the transcripts say; `stated`: what the entries say, which fills the gaps;
-    4. the session's row: what it is and where it was held, its counts, and its title.
+    4. the session's row: what it is and where it was held, its counts, what it only repeats, and
+       its title.
     """
     rows = connection.execute(  # a session may leave one project for another
         "select distinct s.project_id from touched_sessions t cross join sessions s on s.id = t.id"
@@ -219,6 +220,11 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     )
     touched.projects.update(project for (project,) in rows)
     _touch_forks(connection)
+    connection.execute(  # the same conversation in another home
+        "insert or ignore into touched_sessions select o.id from touched_sessions t"
+        " cross join sessions s on s.id = t.id"
+        " cross join sessions o on o.session_key = s.session_key where o.id <> s.id"
+    )
     connection.execute(
         "delete from sessions where id in (select id from touched_sessions)"
         " and not exists (select 1 from files f where f.session_id = sessions.id)"
@@ -228,6 +234,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     _gather_transcripts(connection)
     _describe(connection)
     count(connection)
+    _link_copies(connection)
     refresh_titles(connection)
 
 
@@ -438,6 +445,28 @@ def _describe(connection: sqlite3.Connection) -> None:
             left join stated e on e.session_id = s.id
             left join ({_SIDE_FILES}) a on a.session_id = s.id
         ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
+    """)
+
+
+def _link_copies(connection: sqlite3.Connection) -> None:
+    """Link sessions of which everything is a copy to the same session in another home.
+
+    Counts and costs of the other one are whole: lists show it alone.
+    """
+    connection.execute("""
+        update sessions set linked_session_id = (
+            select o.id from sessions o join sources p on p.id = o.source_id
+            where o.session_key = sessions.session_key and o.message_count > 0
+                and p.kind = (select r.kind from sources r where r.id = sessions.source_id)
+            order by o.message_count desc, p.root limit 1
+        )
+        where id in (select id from touched_sessions) and linked_session_id is null
+            and message_count = 0 and copied_message_count > 0
+            and not exists (
+                select 1 from messages m where m.session_id = sessions.id and m.copy_of is null
+                and m.role in ('user', 'assistant')
+            )
+            and not exists (select 1 from responses u where u.session_id = sessions.id)
     """)
 
 
