@@ -306,6 +306,26 @@ def test_a_lower_bound_of_a_cent_is_a_cent(shell: Shell, tmp_path: Path) -> None
         assert "≥0.00" in shell.out
     assert shell("show", FIRST) == 0
     assert "≥$0.00" in shell.out
+    with (tmp_path / "home" / f"projects/-srv-demo/{FIRST}.jsonl").open("a") as file:
+        file.write(json.dumps(cost_state(0.00996)) + "\n")
+    assert shell("sync") == 0
+    items = shell.items("query", "usage_reconciliation")
+    costs = {row["counting"]: row["cost_usd"] for row in items}
+    assert costs["stated by the agent"] == 0.00996
+    assert costs["once, where the agent states it"] == 0.009996
+    assert shell("query", "usage_reconciliation") == 0
+    assert "0.01" not in shell.out
+
+
+def test_what_a_backup_repeats_is_stated_once(shell: Shell, tmp_path: Path) -> None:
+    done = answer(1, FIRST, "claude-sonnet-4-5", "2026-01-05")
+    for home in ("home", "backup"):
+        write(tmp_path / home, f"projects/-srv-demo/{FIRST}.jsonl", done, cost_state(1.75))
+    assert shell("sync", str(tmp_path / "home"), str(tmp_path / "backup")) == 0
+    rows = {row["counting"]: row for row in shell.items("query", "usage_reconciliation")}
+    expected = {"stated by the agent": 1.75, "once, where the agent states it": 1.503}
+    for counting, cost in expected.items():
+        assert (rows[counting]["counted"], rows[counting]["cost_usd"]) == (1, cost)
 
 
 @pytest.mark.parametrize("zone", ["EST5", "Asia/Kolkata"])
@@ -392,7 +412,7 @@ def test_what_the_agent_states_of_itself_stands_beside_what_is_counted(
     names = ("counted", "output_tokens", "cost_usd", "is_lower_bound")
     stated, counted = rows["stated by the agent"], rows["once, where the agent states it"]
     assert [stated[name] for name in names] == [1, 50_100, 0.75, 0]
-    assert [counted[name] for name in names] == [1, 8, 0.0001, 1]
+    assert [counted[name] for name in names] == [1, 8, 0.000129, 1]
     with path.open("a") as file:
         file.write(json.dumps(answer(2, FIRST, "claude-sonnet-4-5", "2026-01-06")) + "\n")
     assert shell("sync") == 0

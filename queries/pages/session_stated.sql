@@ -14,7 +14,7 @@ union all
 select
     model,
     null,
-    round(sum(stated_cost_usd), 4),
+    round(sum(stated_cost_usd), 6),
     0,
     0,
     null
@@ -31,5 +31,5 @@ select
     coalesce(r.label, r.kind)
 from sessions s
 join sources r on r.id = s.source_id
-where s.linked_session_id = :session and s.stated_cost_usd is not null
+where s.linked_session_id = :session and s.stated_cost_usd is not null and r.is_agent = 0
 order by cost_usd desc, model
