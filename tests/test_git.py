@@ -424,6 +424,34 @@ def test_a_forgotten_credential_does_not_come_back_in_a_diff(
     assert word.encode() not in shell.database.read_bytes()
 
 
+def test_a_forgotten_credential_does_not_come_back_in_a_name(
+    repository: Path, home: Path, shell: Shell
+) -> None:
+    """Of a file, a branch, or the directory of the repository that has the worktree."""
+    word, tree = password(), repository.parent / "tree"
+    main = repository.rename(repository.parent / f"of-{word}")
+    run(main, "worktree", "add", "-b", f"fix/{word}", tree)
+    for name in (f"new-{word}.txt", f"staged {word}"):
+        (tree / name).write_text("two\n")
+    run(tree, "add", f"staged {word}")
+    line = user(f"export DB_PASSWORD={word}", cwd=str(tree))
+    write(home, f"projects/-garden/{SESSION}.jsonl", line)
+    assert shell("sync", str(home), "--git") == 0
+    names = (
+        "select path from git_changes union all select name from git_branches"
+        " union all select head_branch || git_branch || git_repository from projects"
+        " union all select text from git_diff_lines"
+    )
+    before = rows(shell.database, names)
+    assert sum(word in name for (name,) in before) == 6
+    blanked = sorted((name.replace(word, " " * len(word)),) for (name,) in before)
+    assert shell("forget", "--secret", fingerprint(word), "--yes") == 0
+    assert sorted(rows(shell.database, names)) == blanked
+    assert shell("sync", str(home), "--git") == 0
+    assert sorted(rows(shell.database, names)) == blanked
+    assert word.encode() not in shell.database.read_bytes()
+
+
 # -- limits --------------------------------------------------------------------------------------
 
 

@@ -111,8 +111,8 @@ class GitFacts:
 def look_at(directory: str, forgotten: ForgottenSecrets | None = None) -> GitFacts | None:
     """Return what git says about a directory, None if it cannot be asked safely or takes too long.
 
-    `directory` is the absolute path of an existing directory. Diffs are without the credentials
-    that are `forgotten`.
+    `directory` is the absolute path of an existing directory. Names and diffs are without the
+    credentials that are `forgotten`.
     """
     if not git_program.is_repository(directory):
         return None
@@ -128,16 +128,28 @@ def look_at(directory: str, forgotten: ForgottenSecrets | None = None) -> GitFac
     heads = [entry.removeprefix(_HEAD) for entry in entries if entry.startswith(_HEAD)]
     head = heads[0] if heads and heads[0] != "(detached)" else None
     changes = list(_changes(entries))
+    diffs = _diffs_of(directory, without_filters, changes[:MOST_ENTRIES], forgotten)
     names = list(takewhile(lambda line: not os.path.isabs(line), lines))  # noqa: PTH117
     branches = [Branch(name, name == head) for name in sorted(names, key=lambda name: name != head)]
+    repository = _repository(directory, lines[len(names) :])
+
+    def known(name: str) -> str:
+        return _without(name, forgotten) if forgotten else name
+
     return GitFacts(
-        head,
+        head and known(head),
         len(changes),
-        tuple(changes[:MOST_ENTRIES]),
-        tuple(branches[:MOST_ENTRIES]),
-        _repository(directory, lines[len(names) :]),
-        _diffs_of(directory, without_filters, changes[:MOST_ENTRIES], forgotten),
+        tuple(change._replace(path=known(change.path)) for change in changes[:MOST_ENTRIES]),
+        tuple(branch._replace(name=known(branch.name)) for branch in branches[:MOST_ENTRIES]),
+        repository and known(repository),
+        {(known(path), status): diff for (path, status), diff in diffs.items()},
     )
+
+
+def _without(name: str, forgotten: ForgottenSecrets) -> str:
+    """Return a name with spaces in place of forgotten credentials, as `forget` leaves it."""
+    data, _ = forgotten.without(name.encode("utf-8", "surrogateescape"), is_log=False)
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _diffs_of(
