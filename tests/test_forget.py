@@ -600,6 +600,48 @@ def test_a_whole_path_means_what_lies_there_and_nothing_else(
     assert left == {keys[path] for path in others}
 
 
+@pytest.mark.slow
+def test_a_forgotten_project_does_not_come_back_as_an_empty_directory(
+    place: Path, shell: Shell
+) -> None:
+    """Its agent may delete its files and leave their directory, which has the name."""
+    home = place / "home"
+    keys = _in_projects(home, "/srv/Shop", "/srv/garden")
+    (home / "projects/-srv-bare").mkdir()
+
+    def names(*options: str) -> list[str]:
+        assert shell("sync", str(home), *options) == 0
+        assert verify(shell.database).findings == []
+        return sorted({row["name"] for row in dump(shell.database)["projects"]})
+
+    assert names() == ["-srv-bare", "Shop", "garden"]
+    assert shell("forget", "--project", "/srv/Shop") == 0, shell.err
+    assert names() == ["-srv-bare", "garden"]
+    transcript = home / "projects/-srv-Shop" / f"{keys['/srv/Shop']}.jsonl"
+    transcript.unlink()
+    for options in ((), ("--full",)):
+        assert names(*options) == ["-srv-bare", "garden"]
+    assert shell("forget", "--project", "-srv-bare") == 0, "it has nothing but its name"
+    for options in ((), ("--full",)):
+        assert names(*options) == ["garden"]
+    copy = home.rename(place / "moved")
+    assert shell("sync", str(copy)) == 0
+    assert {row["name"] for row in dump(shell.database)["projects"]} == {"garden"}
+    copy.rename(home)
+    # A conversation that begins there later is not forgotten.
+    line = user("a new start", "n1", cwd="/srv/Shop", sessionId=OTHER)
+    later = write(home, f"projects/-srv-Shop/{OTHER}.jsonl", line)
+    assert names() == ["Shop", "garden"]
+    later.unlink()
+    assert shell("sync", str(home)) == 0
+    assert shell("prune", "--gone", "--yes") == 0, shell.err
+    assert names() == ["garden"]
+    assert shell("forget", "--list") == 0
+    assert re.search(r"projects/-srv-bare/$", shell.out, re.MULTILINE)
+    assert shell("forget", "--remember", "projects/-srv-bare") == 0
+    assert names() == ["-srv-bare", "garden"]
+
+
 def test_a_whole_path_is_no_part_of_the_only_project(place: Path, shell: Shell) -> None:
     _in_projects(place / "home", "/srv/shop-two")
     assert shell("sync", str(place / "home")) == 0

@@ -20,7 +20,8 @@ from .tail import Stretch, lines_of
 # ------------------------------------------------------------------------------------------------
 # What a sync leaves out because the user has forgotten it.
 #
-# A row of `forgotten` names a conversation, a file or a directory. A file whose path assigns it
+# A row of `forgotten` names a conversation, a file or a directory; with a slash at its end, the
+# directory of a project, which is left out while it is empty. A file whose path assigns it
 # to a forgotten conversation is never opened. Files that several conversations share (the prompt
 # history, hook events, lists of sessions) are read, but:
 #
@@ -110,6 +111,11 @@ class Forgotten:
     def keys_in(self, root: str) -> frozenset[str]:
         return frozenset(key for place, key in self.keys if place in (None, root))
 
+    def has_project(self, root: str, above: str, key: str) -> bool:
+        """Was the project forgotten whose directory, below `above`, is empty now?"""
+        place = project_place(above, key)
+        return (root, place) in self.places or (None, place) in self.places
+
     def covers(self, root: str, path: str, claim: Claim) -> bool:
         """Must this file not be opened?"""
         if not self.keys and not self.places:
@@ -118,6 +124,14 @@ class Forgotten:
         if any((root, name) in self.places or (None, name) in self.places for name in above):
             return True
         return is_of(claim, parts_of(path), self.keys_in(root))
+
+
+def project_place(above: str, key: str) -> str:
+    """Return the path in `forgotten` of a project that does not come back while it has no files.
+
+    It ends with a slash, so it covers no file: a conversation that begins there later is read.
+    """
+    return f"{above}/{key}/"
 
 
 def places_above(path: str) -> set[str]:

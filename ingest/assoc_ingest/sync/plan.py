@@ -450,13 +450,18 @@ def _plan_root(
 
 
 def _empty_projects(root: Root, seen: Walk, plan: Plan) -> Iterator[tuple[Root, str]]:
-    """Yield the empty directories of projects, but none whose name has a forgotten credential."""
+    """Yield the empty directories of projects, but none that is forgotten, or whose name has a
+    forgotten credential.
+    """
     above = root.source.directory_of_projects
     if above is None:
         return
     for path in seen.empty:
         head, name = os.path.split(path)
-        if head == root.location((above,)) and not plan.secrets.are_in(stored_name(name)):
+        if head != root.location((above,)) or plan.secrets.are_in(stored_name(name)):
+            continue
+        key = root.source.project_key(stored_name(name))
+        if key is None or not plan.forgotten.has_project(root.name, above, key):
             yield root, stored_name(name)
 
 

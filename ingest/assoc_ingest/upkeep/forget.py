@@ -30,6 +30,7 @@ from ..files.exclusions import (
     log_without,
     owners,
     places_above,
+    project_place,
 )
 from ..files.parsing import Parser, first_records
 from ..files.steps import Work
@@ -93,7 +94,7 @@ def remember(database: Path, name: str) -> list[Tombstone]:
         stone
         for stone in tombstones(database)
         if (wanted and (stone.session_key or stone.secret or "").lower().startswith(wanted))
-        or name in (stone.path, f"{stone.root}/{stone.path}")
+        or name.rstrip("/") in _spellings(stone)
     ]
     if not back:
         raise NotFoundError(
@@ -119,6 +120,11 @@ def remember(database: Path, name: str) -> list[Tombstone]:
             REASONS,
         )
     return back
+
+
+def _spellings(stone: Tombstone) -> tuple[str, ...]:
+    path = (stone.path or "").rstrip("/")
+    return (path, f"{stone.root}/{path}") if path else ()
 
 
 # ------------------------------------------------------------------------------------------------
@@ -508,6 +514,8 @@ class Belongings:
     shared: list[StoredFile] = field(default_factory=list)
     documents: list[int] = field(default_factory=list)
     """Documents that belong to no single conversation: their issues may quote this one."""
+    projects: dict[tuple[int, str], Exclusion] = field(default_factory=dict)
+    """What keeps a project from coming back as an empty directory, by the root's id and its key."""
 
 
 def stored_files(
@@ -830,6 +838,24 @@ def _names(file: StoredFile) -> tuple[str, ...]:
     return file.path, f"{file.root}/{file.path}", last, last.rpartition(".")[0]
 
 
+def _projects(connection: sqlite3.Connection, target: Target) -> dict[tuple[int, str], Exclusion]:
+    """Return the projects that are forgotten of agents that keep each in a directory of its own."""
+    if target.project is None:
+        return {}
+    root = stored_root(real_path(target.root)) if target.root else None
+    ids = id_list(find_projects(connection, target.project, exactly=True))
+    rows = connection.execute(
+        "select p.source_id, p.key, x.kind from projects p join sources x on x.id = p.source_id"
+        f" where p.id in ({ids}) and coalesce(?1, x.root) = x.root",
+        (root,),
+    )
+    return {
+        (source_id, key): Exclusion(None, project_place(above, key), root)
+        for source_id, key, kind in rows
+        if (source := SOURCES.get(kind)) and (above := source.directory_of_projects)
+    }
+
+
 def _in_project(
     connection: sqlite3.Connection, project: str, root: str | None
 ) -> tuple[set[Key], list[StoredFile]]:
@@ -949,9 +975,12 @@ def _settled(
     connection.row_factory = sqlite3.Row
     try:
         keys, files = find(connection, target)
+        projects = _projects(connection, target)
     finally:
         connection.row_factory = None
-    return _look(connection, keys, files, with_copies)
+    found, forgetting = _look(connection, keys, files, with_copies)
+    found.projects = projects
+    return found, forgetting
 
 
 def _look(
@@ -999,6 +1028,7 @@ def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
     connection.execute("pragma secure_delete = on").fetchall()
     with Batch(connection, Clock(connection).now()) as batch, agents_may_change(batch):
         _note(connection, found, batch.now)
+        batch.note_directories(dict.fromkeys(found.projects))
         for root, key in found.keys:
             connection.execute(
                 "delete from tasks where list_key = ?1 and source_id in"
@@ -1021,6 +1051,7 @@ def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
 def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> None:
     """Insert the rows of `forgotten`, as pending until the database file has no traces left."""
     exclusions = {Exclusion(key, None, root) for root, key in found.keys} | found.exclusions
+    exclusions.update(found.projects.values())
     connection.executemany(
         "insert into forgotten (session_key, path, root, content_length, content_hash,"
         " forgotten_at, is_pending) values (?, ?, ?, ?, ?, ?, 1)"
