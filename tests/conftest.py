@@ -12,11 +12,12 @@ import os
 import shutil
 import signal
 import sqlite3
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,17 @@ from assoc_ingest import sql
 from assoc_ingest.files.walk import variables_of_roots
 from assoc_ingest.store import changes, database
 from assoc_ingest.store.database import writing
+from assoc_ingest.sync import prices
 from assoc_ingest.sync.run import sync
+
+sys.dont_write_bytecode = False  # else each process compiles all modules and tests anew
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+if _memory := in_memory(4000):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _memory)
+
+prices.library_prices = cache(lambda model, of=prices.library_prices: list(of(model)))
+"""Looking for a model among all others takes longer than reading a small home."""
 
 _ROOT = Path(__file__).parents[1]
 _QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -96,17 +107,19 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
 
 
 @pytest.fixture(autouse=True)
-def _alone(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def _alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Point the program's defaults into an empty directory."""
-    home = tmp_path_factory.mktemp("user")
+    home = tempfile.mkdtemp(prefix="assoc-ingest-", dir=in_memory())
     for name in ("HOME", "USERPROFILE", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA"):
-        monkeypatch.setenv(name, str(home))
+        monkeypatch.setenv(name, home)
     for name in ("ASSOC_INGEST_DB", *variables_of_roots(os.environ)):
         if not name.startswith("XDG_"):
             monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TZ", "UTC0")  # some programs write local times without saying so
     if hasattr(time, "tzset"):
         time.tzset()
+    yield
+    shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -224,7 +224,7 @@ def test_it_costs_a_module_a_line_and_what_it_brings(tmp_path: Path) -> None:
     """No other file has to be edited, and no expected answer of another test changes."""
     tree = with_letters(tmp_path / "tree")
     paths = os.pathsep.join([str(tree / "ingest"), str(tree)])
-    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": paths}
 
     def run(*command: str) -> str:
         arguments = [sys.executable, "-m", *command]

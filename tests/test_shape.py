@@ -104,6 +104,11 @@ def tree(module: str) -> ast.Module:
     return ast.parse(place(module).read_text("utf-8"))
 
 
+@cache
+def nodes(module: str) -> list[ast.AST]:
+    return list(ast.walk(tree(module)))
+
+
 def place(module: str) -> Path:
     """The file of a module; the package itself is called __init__."""
     path = PACKAGE.joinpath(*module.split("."))
@@ -129,7 +134,7 @@ def imported(nodes: Iterable[ast.AST], module: str) -> Iterator[str]:
 def ours(module: str) -> set[str]:
     """Return the modules of ours that a module imports, anywhere in it."""
     names = set()
-    for name in imported(ast.walk(tree(module)), module):
+    for name in imported(nodes(module), module):
         found = re.fullmatch(r"assoc_ingest\.(.+)", name)
         parts = found[1].split(".") if found else []
         while parts and ".".join(parts) not in modules:
@@ -161,25 +166,28 @@ def top_level(module: str) -> Iterator[ast.AST]:
         pending.extend(ast.iter_child_nodes(node))
 
 
-def calls(module: str) -> Iterator[tuple[str, ast.Call]]:
-    """Yield every call with the text of what is called."""
-    for node in ast.walk(tree(module)):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func), node
+@cache
+def calls(module: str) -> list[tuple[str, ast.Call]]:
+    """Return every call with the text of what is called."""
+    return [(ast.unparse(node.func), node) for node in nodes(module) if isinstance(node, ast.Call)]
 
 
-def strings(module: str) -> Iterator[str]:
-    """Yield every string of a module but its docstrings."""
+@cache
+def strings(module: str) -> list[str]:
+    """Return every string of a module but its docstrings."""
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     docstrings = {
         id(node.body[0].value)
-        for node in ast.walk(tree(module))
+        for node in nodes(module)
         if isinstance(node, documented) and node.body and isinstance(node.body[0], ast.Expr)
     }
-    for node in ast.walk(tree(module)):
-        is_string = isinstance(node, ast.Constant) and isinstance(node.value, str)
-        if is_string and id(node) not in docstrings:
-            yield node.value
+    return [
+        node.value
+        for node in nodes(module)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in docstrings
+    ]
 
 
 # -- who knows whom ------------------------------------------------------------------------------
@@ -248,7 +256,7 @@ def test_a_source_is_pure() -> None:
     def rule(module: str) -> object:
         if _top(module) != "sources":
             return None
-        names = {_top(name) for name in imported(ast.walk(tree(module)), module)}
+        names = {_top(name) for name in imported(nodes(module), module)}
         return names & impure | {name for name, _ in calls(module)} & {"open", "print"}
 
     assert offenders(rule) == {}
@@ -491,7 +499,7 @@ def test_no_alias_in_code_is_hidden_by_a_column_of_a_table_function() -> None:
 
 def formatted(module: str) -> Iterator[str]:
     """Yield every f-string of a module, with a name where each value is put in."""
-    for node in ast.walk(tree(module)):
+    for node in nodes(module):
         if isinstance(node, ast.JoinedStr):
             yield "".join(
                 str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values
@@ -523,7 +531,7 @@ def test_the_kind_of_a_failure_is_told_in_one_place() -> None:
 
 def test_orjson_is_imported_in_one_place() -> None:
     def rule(module: str) -> object:
-        return {"orjson"} & set(imported(ast.walk(tree(module)), module))
+        return {"orjson"} & set(imported(nodes(module), module))
 
     assert offenders(rule).keys() == {"fast_json"}
 
@@ -534,7 +542,7 @@ def test_no_error_is_swallowed() -> None:
     def rule(module: str) -> object:
         suppressed = [call for name, call in calls(module) if name.endswith("suppress")]
         caught = {ast.unparse(name) for call in suppressed for name in call.args}
-        for node in ast.walk(tree(module)):
+        for node in nodes(module):
             if isinstance(node, ast.ExceptHandler) and _does_nothing(node.body):
                 caught.add(ast.unparse(node.type) if node.type else "everything")
         return caught & everything
@@ -619,7 +627,7 @@ def test_kinds_of_files_that_the_core_names_mean_the_same_for_every_source() -> 
 def test_a_name_says_what_it_is() -> None:
     def rule(module: str) -> object:
         names = {module.split(".")[-1]}
-        names |= {node.name for node in ast.walk(tree(module)) if isinstance(node, ast.ClassDef)}
+        names |= {node.name for node in nodes(module) if isinstance(node, ast.ClassDef)}
         words = {word.lower() for name in names for word in re.findall(r"[A-Z]?[a-z]+", name)}
         return words & EMPTY_WORDS
 

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from tests.support.writing import in_memory
 
 SETTINGS = {
     "listen_addresses": "",
@@ -26,6 +27,7 @@ SETTINGS = {
     "fsync": "off",  # a server that dies loses nothing that the system has; only power failures do
     "shared_buffers": "32MB",
     "autovacuum": "off",
+    "jit": "off",  # compiling a query takes longer than it does on a few rows
     "log_min_messages": "fatal",
 }
 _PATIENCE = 60
@@ -127,7 +129,7 @@ def own_server() -> Iterator[OwnPostgres]:
         pytest.skip("no PostgreSQL here: install Debian's postgresql, or set ASSOC_TEST_PG")
     # A directory of its own: that of pytest is closed to the user postgres, and its path can be
     # longer than that of a socket may be.
-    place = Path(tempfile.mkdtemp(prefix="assoc-pg-"))
+    place = Path(tempfile.mkdtemp(prefix="assoc-pg-", dir=in_memory(1000)))
     made = None
     try:
         if os.geteuid() == 0:

@@ -117,9 +117,9 @@ def wait_for_clock(place: Path) -> None:
     probe.unlink()
 
 
-def in_memory() -> str | None:
-    """Return a directory that is no disk, None if there is none with room to spare."""
+def in_memory(room: int = 64) -> str | None:
+    """Return a directory that is no disk, None if there is none with so many megabytes to spare."""
     memory = "/dev/shm"
     if not os.path.isdir(memory) or not os.access(memory, os.W_OK):
         return None
-    return memory if shutil.disk_usage(memory).free > 64 * 1024 * 1024 else None
+    return memory if shutil.disk_usage(memory).free > room * 1024 * 1024 else None
