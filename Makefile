@@ -44,7 +44,7 @@ mutants: ## plant each bug of tests/mutants.toml in a copy, and name those that 
 soak: ## for an hour, kill a watch every few seconds while files change
 	$(BIN)/python -m tests.faults.soak --minutes $${MINUTES:-60}
 
-storm: ## for ten minutes, run and kill all commands at random while files change
+storm: ## for ten minutes, run and kill all commands at random while the homes of all agents change
 	$(BIN)/python -m tests.faults.storm --minutes $${MINUTES:-10} --seed $${SEED:-$$(date +%s)}
 
 fuzz: ## feed damaged lines to each parser for five minutes, with a new seed each time

@@ -94,7 +94,7 @@ def assert_never_opened(
 ) -> None:  # fmt: skip
     """Plant what nobody opens, run every command, and see that none opens it."""
     planted = plant(home, paths)
-    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    monkeypatch.setattr("assoc_ingest.__main__.raise_on_sigterm", lambda: None)
     for command in commands:
         opened, code = opened_by(command, home, database)
         assert code in (0, 1), command
@@ -139,7 +139,7 @@ def test_no_command_opens_what_is_private_to_one_of_the_systems_that_share_a_hom
         recognised(home, SOURCES)
     database = fresh()
     planted = plant(home, PRIVATE[kinds[0]])
-    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    monkeypatch.setattr("assoc_ingest.__main__.raise_on_sigterm", lambda: None)
     for kind in kinds:
         opened, code = opened_by(f"sync HOME --source {kind}", home, database)
         assert (code, planted.isdisjoint(opened)) == (0, True)
@@ -159,7 +159,7 @@ def test_nothing_private_is_opened_to_find_out_whose_a_directory_is(
         *(place / name for s in SOURCES.values() if (name := s.directory_in_project)),
     ]
     monkeypatch.chdir(place)
-    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    monkeypatch.setattr("assoc_ingest.__main__.raise_on_sigterm", lambda: None)
     planted = {path for home in places for path in plant(home, EVERYTHING)}
     for home in places:
         (home / "projects").mkdir(parents=True, exist_ok=True)
@@ -202,7 +202,7 @@ def test_a_source_claims_nothing_that_it_withholds(kind: str) -> None:
 def test_another_name_of_a_private_file_is_not_opened_either(
     name: str, place: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    monkeypatch.setattr("assoc_ingest.__main__.raise_on_sigterm", lambda: None)
     home, database = home_of("claude/a-plain-session", place), fresh()
     private = write_bytes(home, name, CONTENT.encode())
     links = [home / "history.jsonl", home / PROJECT / f"{SESSION}.jsonl", home / "plans" / "a.md"]

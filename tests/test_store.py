@@ -65,7 +65,7 @@ def test_a_second_writer_is_told_who_writes(home: Path, place: Path) -> None:
 def test_another_process_that_writes_ends_a_sync_with_code_3(
     home: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    monkeypatch.setattr("assoc_ingest.__main__.raise_on_sigterm", lambda: None)
     database = place / "index.db"
     with writing(database):
         code = Child(lambda: main(["sync", str(home), "--db", str(database)])).result()

@@ -40,7 +40,7 @@ COMMANDS = (
 @pytest.fixture(autouse=True)
 def user_home(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home directory that another user may enter."""
-    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    monkeypatch.setattr("assoc_ingest.__main__.raise_on_sigterm", lambda: None)
     monkeypatch.setenv("HOME", str(place / "user"))
     (place / "user").mkdir()
     monkeypatch.chdir(place)

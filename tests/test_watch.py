@@ -980,6 +980,27 @@ def test_an_idle_watch_ends_at_once(home: Path, fresh: Fresh) -> None:
             assert running.end(number)[0] == code
 
 
+@posix
+def test_a_signal_that_python_passes_over_while_it_starts_ends_it(home: Path, fresh: Fresh) -> None:
+    """What is raised where an object ends is ignored, and an import has many such places."""
+    code = (
+        "import signal, sys, weakref\n"
+        "from assoc_ingest import __main__ as program, stopping\n"
+        "handled = stopping.stopped_by_signals\n"
+        "def begin():\n"
+        "    thing = set()\n"
+        "    ends = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGTERM))\n"
+        "    del thing\n"
+        "    return handled()\n"
+        "stopping.stopped_by_signals = begin\n"
+        "sys.exit(program.main(sys.argv[1:]))"
+    )
+    arguments = [sys.executable, "-c", code, "watch", str(home), "-d", str(fresh())]
+    run = subprocess.run(arguments, capture_output=True, timeout=PATIENCE)
+    assert b"Terminated" in run.stderr
+    assert run.returncode == 0
+
+
 @pytest.mark.slow
 @posix
 def test_nobody_else_writes_meanwhile(home: Path, fresh: Fresh) -> None:

@@ -11,22 +11,17 @@ head`) or text cannot be encoded. If output could not be written, that is report
 from __future__ import annotations
 
 import gc
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from types import FrameType
 
 import click
 
 from . import terminal
 from .cli import cli
+from .stopping import Terminated, raise_on_sigterm
 
 _LOST, _BUG, _INTERRUPTED, _TERMINATED = 5, 70, 130, 143
-
-
-class _Terminated(BaseException):
-    """SIGTERM arrived. No `except Exception` may catch it, so that transactions roll back."""
 
 
 def program() -> int:
@@ -40,7 +35,7 @@ def program() -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code."""
     terminal.prepare()
-    _raise_on_sigterm()
+    raise_on_sigterm()
     code = _run(arguments)
     error = terminal.flushed()
     if error is None:
@@ -68,7 +63,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
-    except _Terminated:
+    except Terminated:
         return _TERMINATED
     except Exception as error:
         return _explain(error, arguments, is_verbose="verbose" in settings)
@@ -114,14 +109,6 @@ def _write_error(code: str, words: str) -> None:
     error = {"code": code, "message": message, "hint": hint}
     with suppress(OSError):  # nobody reads it; the exit code says the same
         sys.stdout.write(safe_json({"schema": SCHEMA, "error": error}) + "\n")
-
-
-def _raise_on_sigterm() -> None:
-    def terminate(number: int, frame: FrameType | None) -> None:
-        raise _Terminated
-
-    with suppress(ValueError):  # only the main thread handles signals
-        signal.signal(signal.SIGTERM, terminate)
 
 
 if __name__ == "__main__":

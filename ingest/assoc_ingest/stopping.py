@@ -16,6 +16,26 @@ INTERRUPTED = 130
 _KEEPING = "Keeping what was read; press Ctrl-C again to discard it."
 
 
+class Terminated(BaseException):
+    """SIGTERM arrived. No `except Exception` may catch it, so that transactions roll back."""
+
+
+_came: list[int] = []
+"""The signals that were raised as Terminated."""
+
+
+def raise_on_sigterm() -> None:
+    """Let SIGTERM raise Terminated, in the main thread."""
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        _came.append(number)
+        raise Terminated
+
+    _came.clear()
+    with suppress(ValueError):  # only the main thread handles signals
+        signal.signal(signal.SIGTERM, terminate)
+
+
 class Stop(Event):
     """Set when a signal asks the command to stop; `exit_code` is then the exit code to use."""
 
@@ -39,6 +59,8 @@ def stopped_by_signals() -> Iterator[Stop]:
         stop.set()
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    if _came:  # while modules were imported, which passes over what is raised in some places
+        stop.set()
     try:
         yield stop
     finally:

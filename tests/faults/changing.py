@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
 from tests.faults.amounts import SCALE
+from tests.support.cases import CASES, home_of
 from tests.support.dump import assert_same, check, dump
 from tests.support.pieces import Killed, killed_at, read_in_pieces
 from tests.support.writing import PROJECT, agent, assistant, call, jsonl, result, user, write_bytes
@@ -95,6 +97,71 @@ class Home:
                 )
             )
         return jsonl(*lines, *([b"garbage"] if self._random.random() < 0.2 else []))
+
+
+class OtherAgents:
+    """The homes of all other agents: their files grow, are cut, broken and removed, and return.
+
+    Without the cases whose documents are broken for good: what such a one said before is kept.
+    """
+
+    def __init__(self, place: Path, seed: int) -> None:
+        self.homes = [
+            home_of(case, place, case.replace("/", "-"))
+            for case in CASES
+            if not case.startswith("claude/") and "broken" not in case
+        ]
+        self._random = random.Random(seed)
+        self._whole = {
+            path: path.read_bytes()
+            for home in self.homes
+            for path in sorted(home.rglob("*"))
+            if path.is_file() and not path.is_symlink()
+        }
+        self._databases = {
+            path for path, data in self._whole.items() if data.startswith(b"SQLite format 3")
+        }
+
+    def change(self) -> None:
+        """Change one file, of any."""
+        path, dice = self._random.choice(list(self._whole)), self._random.random()
+        whole = self._whole[path]
+        if dice < 0.2:
+            path.unlink(missing_ok=True)
+        elif dice < 0.5 or not whole:
+            self._put(path, whole)
+        elif path in self._databases:
+            self._put(path, whole)
+            self._remove_rows(path)
+        elif path.suffix == ".jsonl" and dice < 0.8:
+            lines = whole.splitlines(keepends=True)
+            more = self._random.choices(lines, k=self._random.randint(1, 4))
+            self._put(path, whole.rstrip(b"\n") + b"\n" + b"".join(more))
+        else:
+            self._put(path, whole[: self._random.randrange(len(whole))])
+
+    def mend(self) -> None:
+        """Let nothing be missing, and nothing but logs be broken or cut off."""
+        for path, whole in self._whole.items():
+            if path.suffix != ".jsonl" or not path.exists():
+                self._put(path, whole)
+
+    def _put(self, path: Path, data: bytes) -> None:
+        """Write a file, in place or as another one in its place."""
+        if self._random.random() < 0.5:
+            path.write_bytes(data)
+            return
+        other = path.with_name(f".{path.name}.tmp")
+        other.write_bytes(data)
+        other.replace(path)
+
+    def _remove_rows(self, path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            tables = connection.execute("select name from sqlite_master where type = 'table'")
+            table = self._random.choice([name for (name,) in tables])
+            connection.execute(
+                f'delete from "{table}" where rowid in (select rowid from "{table}" limit 1)'
+            )
 
 
 def assert_ends_as_from_scratch(database: Path, home: Path, fresh: Fresh) -> None:

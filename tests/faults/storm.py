@@ -2,13 +2,14 @@
 
     python -m tests.faults.storm --minutes 10 --seed 1
 
-A thread appends to the files of a home, rewrites, cuts, renames and deletes them, and now and then
-renames the home itself. Meanwhile commands run, one or two at a time: sync, watch, rebuild,
-compact, verify, prune, forget, serve and those that only read. Many are killed, interrupted or
-terminated at a random moment. No command may fail in another way than it says, and whenever none
-runs the database is as a commit left it. In the end the rows are those that a rebuild makes, and a
-sync and a `prune --gone` leave what a sync from scratch of the home gives, without what was
-forgotten; and of that no word is left in the file.
+A thread appends to the files of a home of Claude Code, rewrites, cuts, renames and deletes them,
+and now and then renames the home itself; the files of homes of all other agents grow, break, go and
+return. Meanwhile commands run, one or two at a time: sync, watch, rebuild, compact, verify, prune,
+forget, serve and those that only read. Many are killed, interrupted or terminated at a random
+moment. No command may fail in another way than it says, and whenever none runs the database is as a
+commit left it. In the end the rows are those that a rebuild makes, and a sync and a `prune --gone`
+leave what a sync from scratch of the home gives, without what was forgotten; and of that no word is
+left in the file.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.faults.changing import Home
+from tests.faults.changing import Home, OtherAgents
 from tests.support.dump import assert_as_rebuilt, check, connect, differences, dump
 from tests.support.writing import PROJECT, dumps, jsonl, user, write, write_bytes
 
@@ -157,6 +158,8 @@ class Storm:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self._chance = random.Random(self.seed)
         self.home = ChangingHome(self.place / "home", self.seed)
+        self.others = OtherAgents(self.place / "agents", self.seed)
+        self.roots = [self.home.root, *self.others.homes]
         self.database = self.place / "index.db"
         self._usual: dict[str, float] = {}
         self._user = self.place / "user"
@@ -165,7 +168,7 @@ class Storm:
         self._unlucky: list[BaseException] = []
         with writing(self.database):
             pass
-        sync(self.database, [self.home.root])
+        sync(self.database, self.roots)
 
     def rage(self, goes_on: Callable[[int], bool]) -> list[str]:
         """Run commands as long as it `goes_on`, told the number of steps; return what is wrong."""
@@ -189,6 +192,7 @@ class Storm:
         try:
             while not self._is_over.wait(chance.random() * PAUSE):
                 self.home.storm()
+                self.others.change()
         except BaseException as error:
             self._unlucky.append(error)
 
@@ -251,7 +255,9 @@ class Storm:
         if code not in allowed or b"Traceback" in said.replace(b"KeyboardInterrupt\n", b""):
             is_start = number is not None and b"KeyboardInterrupt" in said
             if not is_start:  # before the program has taken over the signals
-                self.wrong.append(f"{name} ended with {code} ({number!r}): {said.decode()[-2000:]}")
+                text = said.decode()
+                shown = text if len(text) < 4000 else f"{text[:1000]}\n...\n{text[-2000:]}"
+                self.wrong.append(f"{name} ended with {code} ({number!r}): {shown}")
 
     def _start(self, arguments: list[str]) -> subprocess.Popen[bytes]:
         names = ("HOME", "USERPROFILE", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA")
@@ -289,11 +295,12 @@ class Storm:
         """Bring the database up to date, and hold it against one from scratch."""
         self._run_and_compare(["sync"], ["prune", "--gone"])
         self.home.mend()
+        self.others.mend()
         self._run_and_compare(["sync"], ["sync"], ["prune", "--gone"], ["compact"])
-        check(self.database, self.home.root)
+        check(self.database, *self.roots)
         scratch = self.place / "scratch.db"
         forgotten = self._leave_out_in(scratch)
-        sync(scratch, [self.home.root])
+        sync(scratch, self.roots)
         self.wrong += differences(dump(self.database), dump(scratch))
         self.wrong += [f"verify: {finding}" for finding in verify(self.database).findings]
         data = self.database.read_bytes().lower()

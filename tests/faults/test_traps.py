@@ -146,7 +146,7 @@ def test_no_file_is_opened_because_a_line_names_it_and_no_network_is_used(
 def test_a_directory_that_cannot_be_written_is_told_in_one_sentence(
     is_there: bool, place: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    monkeypatch.setattr("assoc_ingest.__main__.raise_on_sigterm", lambda: None)
     home, locked = place / "home", place / "locked"
     write(home, TRANSCRIPT, user("hello", "u1"))
     arguments = ["sync", str(home), "--db", str(locked / "index.db")]
@@ -171,7 +171,7 @@ def test_a_directory_that_cannot_be_written_is_told_in_one_sentence(
 def test_a_database_below_a_file_is_told_in_one_sentence(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assoc_ingest.__main__._raise_on_sigterm", lambda: None)
+    monkeypatch.setattr("assoc_ingest.__main__.raise_on_sigterm", lambda: None)
     write(place / "home", TRANSCRIPT, user("hello", "u1"))
     (place / "file").write_text("not a directory")
     for below in ("x.db", "deeper/x.db"):

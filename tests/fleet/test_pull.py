@@ -23,6 +23,7 @@ from assoc_ingest.files import archive
 from assoc_ingest.fleet.connect import DESTINATION
 from assoc_ingest.fleet.projection import Masks
 from assoc_ingest.store.database import open_reader
+from assoc_ingest.sync.run import sync
 
 LINES = [user("how does the pool wait", "u1"), assistant("it does not", "a1")]
 MORE = user("then it should", "u2", "a1", 2)
@@ -273,7 +274,7 @@ _NAMES = [
 ]
 ATTACKS = {
     "a frame that unpacks to a gigabyte": (_one_frame(bytes(1 << 30)), "pull", 1),
-    "a line of a million objects": (_one_frame(_OBJECTS), "pull", 6),
+    "a line of a million objects": (_one_frame(_OBJECTS), "pull", 1),
     "long texts in a list": ([_LONG], "query list_sessions --remote --json", 6),
     "long texts in hits": ([_LONG], "search --remote the --json", 6),
     "many rows": (
@@ -302,6 +303,32 @@ def test_a_server_cannot_take_the_memory_of_who_asks_it(
     if attack == "long names of migrations":
         shutil.copy(tmp_path / "laptop.db", tmp_path / "other.db")
     given = [fleet.destination if word == "DESTINATION" else word for word in arguments.split()]
+    _demand_bounds(fleet, tmp_path / "other.db", given, code_expected)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of memory")
+def test_a_machine_that_takes_too_much_memory_stops_no_other(
+    fleet: Fleet, tmp_path: Path, database: Any
+) -> None:
+    fleet.push("attic", *demo(tmp_path / "homes")).close()
+    for statement in _one_frame(_OBJECTS):
+        database.execute(statement)
+    write(tmp_path / "home", TRANSCRIPT, *LINES)
+    fleet.push("zoo", tmp_path / "home").close()
+    said = _demand_bounds(fleet, tmp_path / "team.db", ["pull"], 1)
+    assert "Fetched 1 file" in said
+    assert said.count("attic") == 1
+    assert _texts(tmp_path) == ["how does the pool wait", "it does not"]
+    said = _demand_bounds(fleet, tmp_path / "team.db", ["pull", "--origin", "attic"], 6)
+    assert "240 MB" in said
+
+
+def _demand_bounds(fleet: Fleet, database: Path, arguments: list[str], code_expected: int) -> str:
+    """Run a command that ends with this code; its memory keeps to the limit. Return what it says.
+
+    It says one sentence for each problem, and no more.
+    """
     code = (
         "import re, sys; from assoc_ingest.__main__ import main\n"
         "try: code = main()\n"
@@ -311,7 +338,7 @@ def test_a_server_cannot_take_the_memory_of_who_asks_it(
         "sys.exit(code)"
     )
     run = subprocess.run(
-        [sys.executable, "-c", code, *given, "--db", str(tmp_path / "other.db")],
+        [sys.executable, "-c", code, *arguments, "--db", str(database)],
         capture_output=True, text=True, env={**os.environ, DESTINATION: fleet.destination},
     )  # fmt: skip
     peak = int(run.stderr.strip().split("\n")[-1]) * 1024
@@ -319,6 +346,85 @@ def test_a_server_cannot_take_the_memory_of_who_asks_it(
     assert "Traceback" not in run.stderr, run.stderr
     assert run.returncode == code_expected, run.stderr
     assert len(run.stderr) < 2_000
+    return run.stderr
+
+
+_LONG_TEXT = "(select string_agg(repeat('x', 50000000), '') from generate_series(1, 10))"
+_ORIGIN = "o.origin_id, o.version, o.nonce::text, o.db_uuid, o.label"
+_NO_FILE = "'\\x00'::bytea, 0, null::int, null, null, null::int, null, null, null::int, null, null"
+ATTACKS_ON_PUSHES = {
+    "who it thinks this is": (
+        "hello_v2(uuid)",
+        "table (origin_id int, version bigint, nonce text, db_uuid uuid, label text,"
+        " reindexed_after uuid[])",
+        f"select o.origin_id, o.version, {_LONG_TEXT}, o.db_uuid, o.label, o.reindexed_after"
+        " from assoc.origins o where o.uuid = $1",
+    ),
+    "a name to be remembered": (
+        "hello_v2(uuid)",
+        "table (origin_id int, version bigint, nonce text, db_uuid uuid, label text,"
+        " reindexed_after uuid[])",
+        "select o.origin_id, o.version - 1, repeat('x', 20000000), o.db_uuid, o.label,"
+        " o.reindexed_after from assoc.origins o where o.uuid = $1",
+    ),
+    "how files begin": (
+        "same_places_v1(int, bytea[], text[], text[], text[])",
+        "table (file_key bytea, kind text, root text, path text, data bytea, size bigint,"
+        " is_whole boolean)",
+        "select g::text::bytea, 'claude', repeat('x', 50000), g::text, ''::bytea, 1::bigint, true"
+        " from generate_series(1, 9000) g",
+    ),
+    "numbers of files": (
+        "files_v1(int, bigint, uuid, json)",
+        "table (applied boolean, version bigint, nonce uuid, numbers int[])",
+        "select true, $2 + 1, $3, array_agg(g) from generate_series(1, 30000000) g",
+    ),
+    "frames": (
+        "frames_v1(int, int[])",
+        "table (file_no int, start bigint, digest bytea, rows_digest bytea)",
+        "select $2[1], g::bigint, '\\x00'::bytea, '\\x00'::bytea"
+        " from generate_series(1, 4000000) g",
+    ),
+    "keys of rows": (
+        "keyed_v1(int, text)",
+        "table (key text[], digest bytea)",
+        "select array['1', g::text], '\\x00'::bytea from generate_series(1, 4000000) g",
+    ),
+    "files that are not here": (
+        "files_of_v1(int)",
+        "table (file_key bytea, file_no int, source_no int, path text, session_key text,"
+        " project_source_no int, project_key text, team_key text, session_project_source_no int,"
+        " session_project_key text, project_path text)",
+        f"select {_NO_FILE} from generate_series(1, 4000000) g",
+    ),
+}
+"""A function of the server, what it returns, and what it answers: beyond any bound."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of memory")
+@pytest.mark.parametrize("attack", ATTACKS_ON_PUSHES)
+def test_a_server_cannot_take_the_memory_of_who_pushes(
+    fleet: Fleet, tmp_path: Path, database: Any, attack: str
+) -> None:
+    sync(tmp_path / "desk.db", demo(tmp_path / "homes"))
+    for words in ("remote init DESTINATION", "remote allow --all-projects", "push --yes"):
+        given = [fleet.destination if word == "DESTINATION" else word for word in words.split()]
+        run = CliRunner().invoke(cli, [*given, "--db", str(tmp_path / "desk.db")])
+        assert run.exit_code == 0, run.output
+    remembered = (tmp_path / "desk.db.push").read_bytes()
+    function, returned, answer = ATTACKS_ON_PUSHES[attack]
+    with closing(open_reader(tmp_path / "desk.db")) as reader:
+        (session,) = reader.execute("select session_key from sessions limit 1").fetchone()
+    run = CliRunner().invoke(cli, ["forget", session, "--yes", "--db", str(tmp_path / "desk.db")])
+    assert run.exit_code == 0, run.output
+    database.execute(f"drop function assoc.{function}")
+    database.execute(
+        f"create function assoc.{function} returns {returned} language sql as $f$ {answer} $f$"
+    )
+    _demand_bounds(fleet, tmp_path / "desk.db", ["push", "--full", "--yes"], 6)
+    state = (tmp_path / "desk.db.push").stat().st_size
+    assert state < len(remembered) + 1_000
 
 
 @pytest.mark.parametrize(

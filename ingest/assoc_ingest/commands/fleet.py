@@ -168,9 +168,10 @@ def pull(
     wanted = Wanted(origin, project, time_of(since) if since else None)
     with progress_in_bytes("Pulling") as progress:
         done = run(database, remotely(database), wanted, _finish, progress)
+    is_incomplete = bool(done.damaged or done.left_out)
     if as_json:
         write([safe_json(asdict(done)) + "\n"])
-        return int(done.damaged > 0)
+        return int(is_incomplete)
     files, size = terminal.many(done.files, "file"), terminal.size(done.bytes)
     say(f"Fetched {files} ({size}); {done.unchanged:,} unchanged.")
     if done.removed:
@@ -190,7 +191,12 @@ def pull(
             f"Not updated: {files}, damaged or incomplete on the server. Pull again after the next "
             "push of their machine; if that does not help, run there: assoc-ingest push --full"
         )
-    return int(done.damaged > 0)
+    for label in done.left_out:
+        say(
+            f"Stopped reading from {label}: what the server sent of it takes too much memory. To "
+            "fetch a part of it, use: --origin, with --project or --since"
+        )
+    return int(is_incomplete)
 
 
 def _finish(connection: sqlite3.Connection) -> None:

@@ -25,7 +25,7 @@ from ..store.database import open_reader, snapshot, transaction, writing
 from ..store.runs import Progress
 from ..upkeep.rebuild import files_of, plan_of
 from . import projection
-from .connect import DESTINATION, SENTENCES, connect, parameters, shown, telling
+from .connect import DESTINATION, SENTENCES, bounded, connect, parameters, shown, telling
 from .projection import (
     EVERYTHING,
     FILES,
@@ -753,9 +753,9 @@ def push_all(
     limits: Limits | None = None,
     tell: Callable[[Report], None] | None = None,
 ) -> Report:
-    """Let the server have what is in scope."""
+    """Let the server have what is in scope, within the limit of memory for what a server sends."""
     masks, waiting = masks or Masks(), frozenset[int]()
-    with one_at_a_time(database):
+    with one_at_a_time(database), bounded():
         if state_of(database).cursor is None:
             _note_changes(database)
         while True:

@@ -207,7 +207,7 @@ def bounded() -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[5])
     limit = pages * resource.getpagesize() + MOST_MEMORY
-    if hard == resource.RLIM_INFINITY or limit < hard:
+    if all(other == resource.RLIM_INFINITY or limit < other for other in (soft, hard)):
         resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
     try:
         yield
@@ -224,6 +224,8 @@ def told() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
+        if "memory" in str(error) and _state_of(error) is None:  # here, not there
+            raise MemoryError from error
         raise FleetError(sentence(error)) from error
 
 
@@ -239,10 +241,8 @@ def telling(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 
 def sentence(error: Exception) -> str:
-    state = getattr(error, "sqlstate", None) or _state_in(str(error))
+    state = _state_of(error)
     constraint = getattr(getattr(error, "diag", None), "constraint_name", None)
-    if "memory" in str(error) and state is None:
-        return _TOO_MUCH
     first = str(error).strip().split("\n")[0][:_LONGEST_MESSAGE] or type(error).__name__
     for key in (constraint, state, state and state[:2]):
         if key and (found := SENTENCES.get(key)):
@@ -250,6 +250,10 @@ def sentence(error: Exception) -> str:
     if state is None:
         return f"The server cannot be reached; nothing here is lost, try again later. ({first})"
     return f"The server refused this. ({first})"
+
+
+def _state_of(error: Exception) -> str | None:
+    return getattr(error, "sqlstate", None) or _state_in(str(error))
 
 
 def _state_in(message: str) -> str | None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from itertools import groupby, pairwise
@@ -362,6 +362,8 @@ class Pulled:
     """Files that were pulled before, and that the server does not show now: left as they are."""
     bytes: int = 0
     """Bytes of the files that were fetched."""
+    left_out: list[str] = field(default_factory=list)
+    """Labels of machines of which something takes more memory than is allowed."""
 
 
 def pull(
@@ -413,16 +415,28 @@ class Pull:
         self._progress = progress
         self._clock = Clock(connection)
         self._done = Pulled()
+        self._looked = self._total = 0
 
     def everything(self, files: list[Any], wanted: Wanted) -> Pulled:
         """Remove what was deleted on the server, and fetch what differs."""
         if not wanted.is_part:
             self._remove_deleted(files, wanted.origin)
-        total, looked = sum(file["offset"] for file in files), 0
+        self._total = sum(file["offset"] for file in files)
+        for label, of_label in groupby(files, lambda file: str(file["label"])):
+            try:
+                self._of_machine(of_label)
+            except MemoryError:  # the other machines are not to blame
+                if wanted.origin is not None:
+                    raise
+                self._done.left_out.append(label)
+        return self._done
+
+    def _of_machine(self, files: Iterable[Any]) -> None:
+        """Fetch what differs of the files of one machine."""
         pending: list[Any] = []
         size = 0
         for file in files:
-            looked += file["offset"]
+            self._looked += file["offset"]
             if self._differs(file):
                 pending.append(file)
                 size += file["offset"]
@@ -430,9 +444,8 @@ class Pull:
                 self._fetch(pending)
                 pending, size = [], 0
             if self._progress is not None:
-                self._progress(looked, total)
+                self._progress(self._looked, self._total)
         self._fetch(pending)
-        return self._done
 
     def _differs(self, file: Any) -> bool:
         """Is a file to be fetched? Count it if not."""
@@ -542,6 +555,8 @@ class Pull:
             if replaced:
                 batch.remove(replaced)
             derive_in(batch, [self._insert(content, now) for content in contents])
+        self._done.files += len(contents)
+        self._done.bytes += sum(content.size for content in contents)
 
     def _content(self, file: Any) -> Content | None:
         """Return what the server has of a file; None if what is here has to stay, and count it.
@@ -577,8 +592,6 @@ class Pull:
             ),
         )  # fmt: skip
         archive.append(self.connection, int(cursor.lastrowid or 0), content.frames)
-        self._done.files += 1
-        self._done.bytes += content.size
         return int(cursor.lastrowid or 0)
 
     def source_of(self, file: Any, now: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .. import sql
 from ..errors import BusyError, FleetError, UsageError
@@ -12,6 +12,15 @@ from .connect import telling, told
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+_LONGEST_NAME, _MOST_NAMES = 1_000, 10_000
+"""Letters of a label, a version and the like, and how many of them: no server sends more."""
+
+_NO_ANSWER = (
+    "The server answered what no server of this program answers; see whether it is the one that "
+    "you mean."
+)
+_A = TypeVar("_A", bound=tuple[Any, ...])
 
 MOST_OF_A_FRAME = 16 * 1024 * 1024
 """Bytes of a frame: none of an honest machine has more than a quarter of it."""
@@ -224,7 +233,7 @@ class Server:
             " from assoc.hello_v2(%s)",
             (uuid,),
         ).fetchone()
-        return Known(*row) if row else None
+        return _short(Known(*row)) if row else None
 
     @telling
     def mine(self) -> list[Origin]:
@@ -294,7 +303,8 @@ class Server:
         cursor = self.connection.cursor(binary=True)
         cursor.execute("select * from assoc.frames_v1(%s, %s::int[])", (origin_id, list(numbers)))
         for file_no, start, digest, rows_digest in cursor:
-            frames[file_no][start] = (digest, rows_digest)
+            if file_no in frames:
+                frames[file_no][start] = (digest, rows_digest)
         return frames
 
     @telling
@@ -313,7 +323,10 @@ class Server:
             "select applied, version, nonce::text, numbers from assoc.files_v1(%s, %s, %s, %s)",
             (origin_id, version, nonce, as_json(files)),
         )
-        return Answer(*row[:3]), row[3]
+        answer, numbers = _short(Answer(*row[:3])), row[3]
+        if len(numbers) != len(files):
+            raise FleetError(_NO_ANSWER)
+        return answer, numbers
 
     @telling
     def push(
@@ -337,7 +350,7 @@ class Server:
                 *(*columns, list(rows), [text.decode() for text in rows.values()], as_json(gone)),
             ),
         )
-        return Answer(*row)
+        return _short(Answer(*row))
 
     @telling
     def forget(self, origin_id: int, version: int, nonce: str, keys: Iterable[bytes]) -> Answer:
@@ -345,12 +358,20 @@ class Server:
             "select applied, version, nonce::text from assoc.forget_v1(%s, %s, %s, %b::bytea[])",
             (origin_id, version, nonce, list(keys)),
         )
-        return Answer(*row)
+        return _short(Answer(*row))
 
     def _row(self, query: str, values: tuple[object, ...]) -> tuple[Any, ...]:
         row = self.connection.execute(query, values).fetchone()
         assert row is not None, "a function returns a row"  # noqa: S101
         return tuple(row)
+
+
+def _short(answer: _A) -> _A:
+    """Return an answer whose texts are names, which are remembered; raise FleetError if not."""
+    values = [text for value in answer for text in (value if isinstance(value, list) else [value])]
+    if len(values) > _MOST_NAMES or any(len(str(value)) > _LONGEST_NAME for value in values):
+        raise FleetError(_NO_ANSWER)
+    return answer
 
 
 def as_json(value: object) -> str:
