@@ -47,8 +47,8 @@ from tests.support.writing import (
 from assoc_ingest import sql
 from assoc_ingest.ask.conversation import Conversation
 from assoc_ingest.mcp.index import Index, Settings
-from assoc_ingest.mcp.open_tool import summary
 from assoc_ingest.mcp.server import Tools
+from assoc_ingest.questions.show import summary
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web.entries import Mapper, Stretch
@@ -247,7 +247,7 @@ def test_each_file_has_its_own_edits(home: Path, read: Callable[[], sqlite3.Conn
     write(home, ELSEWHERE, user("begin", "u1", None, 0), *edits)
     connection = read()
     conversation = Conversation(connection, SESSION)
-    assert [(one["path"], one["edits"]) for one in summary(conversation)["changed_files"]] == [
+    assert [(one["path"], one["edits"]) for one in summary(conversation).changed_files] == [
         ("/srv/demo/beds.py", 2), ("/srv/demo/soil.py", 1)
     ]  # fmt: skip
     files = [file.id for file in conversation.files]

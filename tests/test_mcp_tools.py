@@ -157,6 +157,15 @@ def test_the_answers_of_a_tool_are_as_they_were(
     assert written == path.read_text("utf-8")
 
 
+@pytest.mark.parametrize("name", [tool.name for tool in all_tools()])
+def test_the_schema_of_a_tool_names_every_field_of_its_items(name: str, demo: Call) -> None:
+    (schema,) = (tool.described()["outputSchema"] for tool in all_tools() if tool.name == name)
+    named: Any = schema["properties"]["items"]["items"]  # type: ignore[index]
+    for arguments in GOLDEN_CALLS[name]:
+        items = demo(name, **arguments).get("items", [])
+        assert {field for item in items for field in item} - {"cut"} <= named["properties"].keys()
+
+
 # -- budgets --------------------------------------------------------------------------------------
 
 WORDS = [
@@ -452,6 +461,20 @@ def test_credentials_are_masked_unless_they_are_asked_for(template: Path, tmp_pa
         assert "a1B2a1B2" not in answer, (name, arguments)
     bare = calls(Index(Settings(index.settings.database, is_masked=False)))
     assert sum(token in json.dumps(bare(name, **arguments)) for name, arguments in asked) >= 5
+
+
+def test_a_credential_is_masked_before_its_text_is_cut(template: Path, tmp_path: Path) -> None:
+    password = "password=hunter2hunter2xyz"  # the first letters of one alone look like none
+    for letters in (600, 3_000):  # of a prompt and of the last answer
+        home = tmp_path / f"{letters}"
+        text = f"{'x' * (letters - 15)} {password} and so on"
+        write(home, TRANSCRIPT, user(text), assistant(text))
+        index = made(home, template, [home])
+        for name, arguments in (("open", {"ref": SESSION}), ("recent", {})):
+            answer = json.dumps(calls(index)(name, **arguments))
+            assert "xxx password=" in answer or letters > 600
+            assert "hunt" not in answer
+        index.close()
 
 
 def test_finding_nothing_is_told_from_not_having_looked(template: Path, tmp_path: Path) -> None:

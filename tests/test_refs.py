@@ -29,7 +29,6 @@ from tests.support.writing import (
 )
 
 from assoc_ingest import sql, tags
-from assoc_ingest.ask import open as opening
 from assoc_ingest.ask import refs
 from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.excerpt import Options
@@ -37,6 +36,7 @@ from assoc_ingest.ask.refs import find_session
 from assoc_ingest.ask.search import Hit, search
 from assoc_ingest.ask.show import Look
 from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.questions import show as opening
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.terminal import Paint

@@ -14,11 +14,12 @@ import pytest
 from tests.support.reading import index, reader
 
 from assoc_ingest.ask import output
+from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.conversation import Conversation
 from assoc_ingest.ask.excerpt import Options
-from assoc_ingest.ask.open import excerpt_as_json
 from assoc_ingest.ask.show import Look, lines
 from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.questions.show import as_json
 from assoc_ingest.terminal import Paint, columns
 
 KEY = "0b7c2f4e-1111-4222-8333-444455556666"
@@ -460,7 +461,7 @@ def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
     agent, file = stage.subagent("a1", call)
     rows.message(file, "text", "inside \x1b", subagent_id=agent)
     connection = stage.open()
-    text = "".join(excerpt_as_json(Conversation(connection, KEY)))
+    text = "".join(as_json(connection, KEY, Options(), Wanted()))
     assert "\x1b" not in text
     shown = json.loads(text)
     assert shown["session"]["session_key"] == KEY
@@ -476,7 +477,7 @@ def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
     assert (inside["agent_key"], inside["text"]) == ("a1", "inside \x1b")
     assert shown["session"]["subagent_count"] == 1
     assert (shown["total"], shown["next"]) == (4, None)
-    without = excerpt_as_json(Conversation(connection, KEY), options=Options(tools=False))
+    without = as_json(connection, KEY, Options(tools=False), Wanted())
     bare = json.loads("".join(without))
     assert [item["kind"] for item in bare["items"]] == ["prompt", "text"]
     connection.close()

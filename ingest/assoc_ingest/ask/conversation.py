@@ -19,7 +19,7 @@ from ..errors import ArchiveError
 from ..fields import json_text, placeholder, string
 from ..files import archive
 from ..tags import inside
-from ..terminal import cut, is_typable, one_line, to_copy
+from ..terminal import cut, is_typable, many, one_line, to_copy
 from .query import TOKEN
 from .refs import Line, Names, find_session, messages_of, short_key
 
@@ -512,6 +512,16 @@ class Conversation:
         """Return the shell command that resumes the session, None if there is none."""
         is_there = any(file.kind == "transcript" and file.gone_at is None for file in self.files)
         return resume_line(self.session, is_there=is_there)
+
+    def sizes(self) -> list[str]:
+        """Return how much of each kind there is, in words."""
+        counts = {
+            "prompt": self.session["prompt_count"],
+            "message": self.session["message_count"],
+            "tool call": self.session["tool_call_count"],
+            "subagent": len(self.subagents) or None,
+        }
+        return [many(count, word) for word, count in counts.items() if isinstance(count, int)]
 
     def files_with_messages(self) -> Iterator[File]:
         """Yield the files that hold the main conversation, not those of large outputs."""

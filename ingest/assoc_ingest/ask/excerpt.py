@@ -197,6 +197,23 @@ def choose(conversation: Conversation, what: KeyMatch | Line, options: Options) 
     return whole if options.last is None else _last(conversation, whole, options.last)
 
 
+def messages_around(conversation: Conversation, line: Line, before: int, after: int) -> Excerpt:
+    """Return so many messages before and after a line, and those of the line itself."""
+    rows = conversation.line(line)
+    part, subagent = _part(conversation, line, rows)
+    first, last = (Place(row["byte_offset"], row["block"]) for row in (rows[0], rows[-1]))
+    earlier, _ = conversation.around(part, first, before + 1)
+    _, later = conversation.around(part, last, after + 1)
+    has_earlier, has_later = len(earlier) > before, len(later) > after
+    part = part._replace(
+        after=earlier[before] if has_earlier else None, until=later[after] if has_later else None
+    )
+    marks = frozenset(row["id"] for row in rows)
+    return Excerpt(
+        (part,), subagent, marks, is_cut_before=has_earlier, is_cut_behind=has_later, line=line
+    )
+
+
 def selections(
     conversation: Conversation, excerpt: Excerpt, options: Options, *, context: bool = False
 ) -> Iterator[tuple[Subagent | None, Iterator[Message]]]:
@@ -232,8 +249,12 @@ def selected(
 
 
 def _subagent(conversation: Conversation, agent_key: str | None) -> Subagent | None:
+    if agent_key is None:
+        return None
     found = [one for one in conversation.subagents if one.agent_key == agent_key]
-    return max(found, key=lambda one: one.message_count, default=None)
+    if not found:
+        raise NotFoundError(f"Nothing is known of the subagent {agent_key!r}.")
+    return max(found, key=lambda one: one.message_count)
 
 
 def _check_tool(conversation: Conversation, name: str) -> None:
@@ -277,9 +298,7 @@ def _last(conversation: Conversation, whole: Excerpt, count: int) -> Excerpt:
 
 def _around(conversation: Conversation, line: Line, context: int | None) -> Excerpt:
     rows = conversation.line(line)
-    inside = next((row["subagent_id"] for row in rows if row["subagent_id"] is not None), None)
-    subagent = next((one for one in conversation.subagents if one.id == inside), None)
-    part = Part(line.file.path, line.file.id, inside)
+    part, subagent = _part(conversation, line, rows)
     anchor = min(_place(row, line) for row in rows)
     turns = conversation.turns(part)
     here = bisect_right(turns, anchor.byte_offset) - 1
@@ -298,6 +317,15 @@ def _around(conversation: Conversation, line: Line, context: int | None) -> Exce
         line=line,
     )
     return excerpt if context is not None else _bounded(conversation, excerpt, anchor)
+
+
+def _part(
+    conversation: Conversation, line: Line, rows: Sequence[sqlite3.Row]
+) -> tuple[Part, Subagent | None]:
+    """Return the file of a line, and the subagent in which the line is."""
+    inside = next((row["subagent_id"] for row in rows if row["subagent_id"] is not None), None)
+    subagent = next((one for one in conversation.subagents if one.id == inside), None)
+    return Part(line.file.path, line.file.id, inside), subagent
 
 
 def _bounded(conversation: Conversation, excerpt: Excerpt, anchor: Place) -> Excerpt:

@@ -34,8 +34,9 @@ from .conversation import (
     Subagent,
 )
 from .filters import project_ids
+from .queries import spent_of
 from .refs import Lines, short_key
-from .show import by_call, cost_of, facts_of, spent_of, tokens_of
+from .show import by_call, facts_of
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -491,24 +492,17 @@ def facts(
     """Yield names and values: where and when it was held, with what, at what cost."""
     session = conversation.session
     text = {key: one_line(value) for key, value in session.items() if isinstance(value, str)}
-    number = {key: value for key, value in session.items() if isinstance(value, int)}
-    known = spent_of(conversation)
-    counts = [
-        f"{number['message_count']:,}",
-        terminal.many(number["prompt_count"], "prompt"),
-        terminal.many(number["tool_call_count"], "tool call"),
-    ]
-    if conversation.subagents:
-        counts.append(terminal.many(len(conversation.subagents), "subagent"))
+    prompts, _, *others = conversation.sizes()
+    used = spent_of(conversation).words(session)
     found = {
         "Project": text.get("project"),
         "Branch": text.get("git_branch"),
         "Agent name": text.get("agent"),
         "Model": ", ".join(map(one_line, conversation.models)),
         "When": _when(text.get("started_at"), text.get("ended_at")),
-        "Messages": ", ".join(counts),
-        "Tokens": tokens_of(number, known).removeprefix("tokens "),
-        "Cost": cost_of(known).removeprefix("cost "),
+        "Messages": ", ".join([f"{session['message_count']:,}", prompts, *others]),
+        "Tokens": used.get("tokens"),
+        "Cost": used.get("cost"),
         "Stated cost": _dollars(session["stated_cost_usd"]),
         "Tag": text.get("tag"),
         "Fork of": text.get("forked_from"),

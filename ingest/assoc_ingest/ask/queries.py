@@ -16,7 +16,7 @@ from ..errors import UsageError
 from ..sql import Query
 from ..terminal import Paint, table
 from .answer import Answer, Item
-from .conversation import resume_line
+from .conversation import Conversation, resume_line
 from .filters import Filters, Nothing, did_you_mean, nothing
 from .output import Format, Row, say, write, write_csv, write_objects, write_rows, write_table
 from .query import bindable
@@ -123,6 +123,20 @@ class Spent(NamedTuple):
             return f"{text} as counted, {said}"
         return text
 
+    def words(self, session: Mapping[str, object]) -> dict[str, str]:
+        """Return the tokens and the cost of a session in words, as far as they are known."""
+        number = {key: value for key, value in session.items() if isinstance(value, int)}
+        tokens = ""
+        if "input_tokens" in number:
+            cached = number.get("cache_read_tokens", 0)
+            fresh = number["input_tokens"] + number.get("cache_write_tokens", 0)
+            tokens = self.tokens(number.get("output_tokens", 0))
+            if fresh or cached or not self.partial:  # else the end of the run would have stated it
+                known = f"{terminal.tokens(fresh)} in, {terminal.tokens(cached)} from cache"
+                tokens = f"{known}, {tokens}"
+        words = {"tokens": tokens, "cost": self.cost()}
+        return {name: said for name, said in words.items() if said}
+
     def as_json(self) -> dict[str, object]:
         return {
             "cost_usd": self.cost_usd,
@@ -178,6 +192,15 @@ def spent(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> Spent:
     )
     partial = [row for row in rows if row["partial"]]
     return known._replace(estimate=estimate(connection, known, partial) if partial else None)
+
+
+def spent_of(conversation: Conversation) -> Spent:
+    """Return what the responses of a session used and cost, and what its agent states of that."""
+    session = conversation.session
+    rows = sql.ask(conversation.connection, "pages/session_stated", session=session["id"])
+    cost = session["stated_cost_usd"]
+    said = stated(cost if isinstance(cost, float) else None, rows.fetchall())
+    return spent(conversation.connection, conversation.usage())._replace(stated=said)
 
 
 def estimate(

@@ -502,3 +502,148 @@ def _original(connection: sqlite3.Connection, asked: Line, row: sqlite3.Row) -> 
     reference = Names(connection).at(file, number)
     note = f"Line {asked.number:,} repeats {reference}, which is shown."
     return Line(asked.key, other, number, offset, index.start(number + 1), (note,))
+
+
+# ------------------------------------------------------------------------------------------------
+# Entries that are no messages: tasks, plans, prompts of the history and the like.
+#
+# Each is found by the name that `name_of` gives it, or by the beginning of that; a document also by
+# the end of its path. Where several homes have one name, all of them are found.
+
+
+MOST_ENTRIES = 200
+"""Entries of one name that are found."""
+
+_LONGEST = 200  # letters of a name that are compared
+_DEEP = frozenset({"task", "inbox", "output", "document"})
+"""Stores in which a name may end with the name of one of several entries."""
+_NUMBERED = frozenset({"inbox", "document"})
+"""Those in which that is a number."""
+_WHAT = {word: what for what, word in _WORDS.items()}
+_DIGITS = 18  # of a number that SQLite can hold
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry with its text, whole."""
+
+    ref: str | None
+    what: str
+    kind: str | None
+    """status of a task, a thing to do or a plan; kind of a document or a message of an inbox"""
+    title: str | None
+    text: str | None
+    facts: str | None
+    """who owns or sent it, or the project of a prompt"""
+    time: str | None
+    gone_at: str | None
+    session_key: str | None
+    session: str | None
+    file: str
+    stated: str | None
+    """reference of the line of a transcript that states it"""
+
+
+def entries_of(connection: sqlite3.Connection, store: str, name: str) -> list[Entry]:
+    """Return the entries with a name; raise NotFoundError with the nearest names if none has it."""
+    if store == "prompt":
+        return [_prompt(connection, name)]
+    names = Names(connection)
+    found = (_entry(connection, store, id_, names) for id_ in _ids(connection, store, name))
+    entries = [entry for entry in found if entry is not None]
+    if not entries:
+        raise NotFoundError(
+            f"There is no {store} {name!r}{_nearest_entries(connection, store, name)}. "
+            f"Its names look like this: {STORES[store]}"
+        )
+    return entries
+
+
+def _ids(connection: sqlite3.Connection, store: str, name: str) -> list[int]:
+    """Return the ids of the entries with a name: this very one, else what begins with it."""
+    name = bindable(name.strip())
+    head, slash, tail = name.rpartition("/")
+    if store == "output":  # a file of it may lie in a directory
+        head, slash, tail = name.partition("/")
+    parts: list[tuple[str, str | int | None]] = [(name, None)]
+    if slash and store in _DEEP:
+        is_number = store in _NUMBERED and tail.isdecimal()
+        parts.append((head, int(tail[:_DIGITS]) if is_number else tail))
+    for is_prefix in (None, 1):
+        for first, second in parts:
+            if not first:
+                continue
+            given = {"head": first, "tail": second, "is_prefix": is_prefix, "limit": MOST_ENTRIES}
+            if store == "inbox":  # counts the messages of an inbox once, not once for each of them
+                found = sql.ask(connection, "pages/open_inbox", **given).fetchall()
+            else:
+                found = sql.ask(
+                    connection, "pages/open_entries", what=_WHAT.get(store, store), **given
+                ).fetchall()
+            if found:
+                return [row["id"] for row in found]
+    return []
+
+
+def _prompt(connection: sqlite3.Connection, name: str) -> Entry:
+    """Return the prompt at LINE, or at LINE of the N-th history: `N/LINE`."""
+    number, slash, line = name.strip().rpartition("/")
+    number = number if slash else "1"
+    if not all(part.isascii() and part.isdigit() for part in (number, line)):
+        raise UsageError(f"Name a prompt by its line in the history: {STORES['prompt']}")
+    files = prompt_files(connection)
+    if not 1 <= int(number[:_DIGITS]) <= len(files):
+        raise NotFoundError(
+            f"There is no history {number}: {terminal.many(len(files), 'history', 'histories')} "
+            "of prompts are indexed."
+        )
+    file = files[int(number[:_DIGITS]) - 1]["id"]
+    index, wanted = LineIndex(connection, file), int(line[:_DIGITS])
+    start = index.start(wanted) if wanted else None
+    if start is None:
+        raise NotFoundError(
+            f"The history of prompts has no line {line}: it has lines 1 to {index.count()}."
+        )
+    row = sql.ask(connection, "pages/open_prompt", file=file, byte_offset=start).fetchone()
+    if row is None:
+        raise NotFoundError(f"The history of prompts has no prompt after line {line}.")
+    entry = _entry(connection, "prompt", row["id"], Names(connection))
+    if entry is None:
+        raise NotFoundError("The history of prompts is being read again. Ask once more.")
+    return entry
+
+
+def _entry(connection: sqlite3.Connection, store: str, id_: int, names: Names) -> Entry | None:
+    """Return an entry; None if a sync has replaced it since its id was read."""
+    row = sql.ask(connection, "pages/entry", what=_WHAT.get(store, store), id=id_).fetchone()
+    if row is None:
+        return None
+    path = f"{row['root']}/{row['path']}" if row["path"] else ""
+    ref = name_of(connection, row) or names.of(row["file_id"], row["byte_offset"])
+    stated = None
+    if row["channel"] == "transcript" and row["file_id"] is not None:
+        stated = names.of(row["file_id"], row["byte_offset"])
+    return Entry(
+        ref=ref,
+        what=store,
+        kind=row["kind"],
+        title=row["title"],
+        text=row["text"],
+        facts=row["facts"],
+        time=row["timestamp"],
+        gone_at=row["gone_at"],
+        session_key=row["session_key"],
+        session=row["session"],
+        file=path,
+        stated=stated,
+    )
+
+
+def _nearest_entries(connection: sqlite3.Connection, store: str, name: str) -> str:
+    from difflib import get_close_matches
+
+    rows = sql.ask(connection, "pages/reference_names", what=_WHAT.get(store, store))
+    names = [str(row["name"])[:_LONGEST] for row in rows]
+    found = get_close_matches(name[:_LONGEST], names, _NEAREST, 0.4)
+    listed = ", ".join(one_line(f"{store}:{near}") for near in found)
+    return f"; the nearest are {listed}" if listed else ""

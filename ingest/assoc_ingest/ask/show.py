@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
-from .. import sql, terminal
+from .. import terminal
 from ..records import EDIT, PLAN
 from ..terminal import Paint, columns, cut, one_line, readable, safe, to_copy, wrap
 from . import conversation as message_text
@@ -16,8 +16,8 @@ from . import excerpt as excerpts
 from .conversation import PEOPLE, TOOL_KINDS, Conversation, File, Message, Subagent, patches, typed
 from .excerpt import Excerpt, Options
 from .output import Marked
-from .queries import Spent, spent, stated
-from .refs import KeyMatch, Line, Names
+from .queries import spent_of
+from .refs import MOST_ENTRIES, Entry, KeyMatch, Line, Names
 
 # ------------------------------------------------------------------------------------------------
 # Prints a tool call: its input, its status, and the start of its output, or all of it.
@@ -499,7 +499,8 @@ def heading(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterato
     is_short = excerpt.line is not None or excerpt.subagent is not None
     rows = [_what(conversation, text)]
     if not is_short:
-        rows.append(_counts(conversation))
+        used = spent_of(conversation).words(conversation.session)
+        rows.append([*conversation.sizes(), *(f"{name} {said}" for name, said in used.items())])
     rows.append([f"session {text['session_key']}", _origin(text)])
     for facts in rows:
         line = " · ".join(fact for fact in facts if fact)
@@ -524,21 +525,6 @@ def note_of(file: File) -> str:
     return f"{file.path} (deleted)" if file.gone_at else file.path
 
 
-def cost_of(known: Spent) -> str:
-    """Return what a session cost, in words; '' where that is not known."""
-    return f"cost {cost}" if (cost := known.cost()) else ""
-
-
-def spent_of(conversation: Conversation) -> Spent:
-    """Return what the responses of a session used and cost, and what its agent states of that."""
-    rows = sql.ask(
-        conversation.connection, "pages/session_stated", session=conversation.session["id"]
-    ).fetchall()
-    cost = conversation.session["stated_cost_usd"]
-    said = stated(cost if isinstance(cost, float) else None, rows)
-    return spent(conversation.connection, conversation.usage())._replace(stated=said)
-
-
 def _what(conversation: Conversation, text: dict[str, str]) -> list[str | None]:
     return [
         text.get("project"),
@@ -548,28 +534,6 @@ def _what(conversation: Conversation, text: dict[str, str]) -> list[str | None]:
         ", ".join(conversation.models),
         terminal.span(text.get("started_at"), text.get("ended_at")),
     ]
-
-
-def sizes_of(conversation: Conversation) -> list[str]:
-    """Return how much of each kind a session has, in words."""
-    number = numbers_of(conversation)
-    subagents = len(conversation.subagents)
-    return [
-        terminal.many(number["prompt_count"], "prompt"),
-        terminal.many(number["message_count"], "message"),
-        terminal.many(number["tool_call_count"], "tool call"),
-        *([terminal.many(subagents, "subagent")] if subagents else []),
-    ]
-
-
-def numbers_of(conversation: Conversation) -> dict[str, int]:
-    return {key: value for key, value in conversation.session.items() if isinstance(value, int)}
-
-
-def _counts(conversation: Conversation) -> list[str | None]:
-    known = spent_of(conversation)
-    tokens = tokens_of(numbers_of(conversation), known)
-    return [*sizes_of(conversation), tokens, cost_of(known)]
 
 
 def _whose(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator[str]:
@@ -585,18 +549,6 @@ def _whose(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator
     if reference is not None:
         facts += f" · called in {reference}"
     yield from (look.paint(line, "cyan") for line in wrap(one_line(facts), look.width))
-
-
-def tokens_of(number: dict[str, int], known: Spent) -> str:
-    """Return the tokens of a session in words, '' where none are known."""
-    if "input_tokens" not in number:
-        return ""
-    cached = number.get("cache_read_tokens", 0)
-    fresh = number["input_tokens"] + number.get("cache_write_tokens", 0)
-    output = known.tokens(number.get("output_tokens", 0))
-    if known.partial and not fresh and not cached:  # the end of the run would have stated it
-        return f"tokens {output}"
-    return f"tokens {terminal.tokens(fresh)} in, {terminal.tokens(cached)} from cache, {output}"
 
 
 _LINEAGE = {
@@ -755,3 +707,45 @@ def _more(conversation: Conversation, excerpt: Excerpt, options: Options) -> str
             agent = conversation.subagents[0].agent_key
             known.append(f"{to_copy('show', name=agent)} shows a subagent alone")
     return " · ".join(known)
+
+
+# ------------------------------------------------------------------------------------------------
+# Entries of a store, which are no messages: their facts, where they are, and their text.
+
+
+def entry_lines(entries: list[Entry], look: Look) -> Iterator[str]:
+    """Yield the lines of entries: their facts, place and text."""
+    place: tuple[str | None, str] | None = None
+    for number, entry in enumerate(entries):
+        if number:
+            yield ""
+        if place != (entry.session_key, entry.file):
+            place = entry.session_key, entry.file
+            yield from _where(entry, look)
+        title = entry.title or (entry.text if entry.what == "todo" else None)
+        for line in wrap(one_line(title), look.width) if title else ():
+            yield look.paint(line, bold=True)
+        known = [
+            entry.ref,
+            entry.kind,
+            entry.facts,
+            terminal.moment(entry.time),
+            f"gone since {terminal.moment(entry.gone_at)}" if entry.gone_at else None,
+            f"stated in {entry.stated}" if entry.stated not in (None, entry.ref) else None,
+        ]
+        facts = " · ".join(one_line(fact) for fact in known if fact)
+        yield from (look.paint(line, "cyan") for line in wrap(facts, look.width))
+        if entry.text and entry.text != title:
+            yield ""
+            yield from wrap(readable(entry.text.strip("\n")), look.width)
+    if len(entries) == MOST_ENTRIES:
+        yield look.paint(f"· only the first {MOST_ENTRIES} are shown; give a longer name", dim=True)
+
+
+def _where(entry: Entry, look: Look) -> Iterator[str]:
+    """Yield the lines that say to which session an entry belongs, and in which file it is."""
+    if entry.session_key and entry.session:
+        of = one_line(f"session {entry.session_key} · {entry.session}")
+        yield from (look.paint(line, dim=True) for line in wrap(of, look.width))
+    if entry.file:
+        yield look.paint(one_line(entry.file), dim=True)  # not cut: it is there to be copied

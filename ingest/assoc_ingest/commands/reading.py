@@ -280,24 +280,24 @@ def show(
     """
     import sys
 
-    from ..ask import open
     from ..ask.excerpt import Options
     from ..ask.output import write, write_lines
     from ..ask.show import MAX_WIDTH, Look
     from ..errors import UsageError
+    from ..questions.show import as_json, has_mark, lines, opened
     from ..terminal import Paint, terminal_width
 
     options = Options(tools=not no_tools, **others)
     connection = reading(database)
     if wanted is not None:
         most = (_AFFORDABLE if limit is None else limit) or None
-        write(open.as_json(connection, reference, options, wanted, most))
+        write(as_json(connection, reference, options, wanted, most))
     elif limit is not None:
         raise UsageError("--limit belongs to --json. To see the end: --last N")
     else:
-        found = open.opened(connection, reference, options)
+        found = opened(connection, reference, options)
         look = Look(terminal_width(MAX_WIDTH), Paint.for_stream(sys.stdout))
-        write_lines(open.lines(found, look, options), has_mark=open.has_mark(found))
+        write_lines(lines(found, look, options), has_mark=has_mark(found))
 
 
 # ------------------------------------------------------------------------------------------------

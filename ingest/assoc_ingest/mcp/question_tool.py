@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import asdict, is_dataclass
 from functools import partial
+from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from ..ask.answer import Cursors
@@ -41,7 +42,7 @@ def tool(name: str) -> Tool:
         properties=properties,
         required=tuple(one.name for one in question.parameters() if one.is_required),
         run=partial(_run, question),
-        fields=_fields(question.answer),
+        fields=fields_of(question.answer),
         only_unlimited=tuple(
             one.name for one in question.parameters() if isinstance(one.field, ProjectField)
         ),
@@ -90,7 +91,7 @@ def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
 def _item(data: dict[str, object]) -> Item:
     """Return an item without what says nothing, and without the whole of a key that it has."""
     return {
-        name: _stated(value)
+        name: stated(value)
         for name, value in data.items()
         if value not in (None, 0, []) and not _is_whole_key(name, data)
     }
@@ -100,14 +101,14 @@ def _is_whole_key(name: str, names: Container[str]) -> bool:
     return name == "session_key" and "key" in names
 
 
-def _stated(value: Any) -> Any:
+def stated(value: Any) -> Any:
     """Return a value without the fields of its parts that are null."""
     if isinstance(value, dict):
-        return {name: _stated(one) for name, one in value.items() if one is not None}
-    return [_stated(one) for one in value] if isinstance(value, list) else value
+        return {name: stated(one) for name, one in value.items() if one is not None}
+    return [stated(one) for one in value] if isinstance(value, list) else value
 
 
-def _fields(of: type) -> dict[str, Object]:
+def fields_of(of: type) -> dict[str, Object]:
     """Return the schemas of the fields of a dataclass."""
     hints = hints_of(of)
     return {name: _schema(hint) for name, hint in hints.items() if not _is_whole_key(name, hints)}
@@ -119,8 +120,13 @@ def _schema(hint: Any) -> Object:
         kind, about = get_args(hint)
         return {**_schema(kind), "description": about}
     kind = plain(hint)
+    if isinstance(kind, UnionType):  # of dataclasses: what it is shows in its `kind`
+        properties: dict[str, Object] = {}
+        for one in get_args(kind):
+            properties |= fields_of(one) | properties
+        return {"type": "object", "properties": properties}
     if is_dataclass(kind):
-        return {"type": "object", "properties": _fields(kind)}  # type: ignore[arg-type]
+        return {"type": "object", "properties": fields_of(kind)}  # type: ignore[arg-type]
     if get_origin(kind) is list:
         return {"type": "array", "items": _schema(get_args(kind)[0])}
     return {"type": _TYPES[get_origin(kind) or kind]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,7 @@ from .. import sql, terminal
 from ..ask.answer import Cursors
 from ..errors import NotFoundError, UsageError
 from ..paths import comparable
-from ..questions.fit import Answer, Item, heading, quoted
-from .open_tool import branches, prompts, rendered_entry
+from ..questions.fit import Answer, Item, Masks, heading, quoted
 from .tool import NOTHING, QUOTED, SINCE, TEXT, UNTIL, Arguments, Tool, number
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def run(index: Index, arguments: Arguments) -> Answer:
         head["nothing"] = why.as_json()
         said += map(quoted, why.lines("item"))
     return Answer(
-        items=_items(connection, found[start:]),
+        items=_items(connection, found[start:], index.mask),
         render=_render,
         cursor=lambda number, _: cursors.made(start + number),
         is_continued=False,
@@ -105,8 +105,9 @@ def _around(connection: sqlite3.Connection, directory: str) -> list[int]:
     return sorted(found | {row["id"] for row in rows if row["parent_id"] in found})
 
 
-def _items(connection: sqlite3.Connection, found: list[Item]) -> Iterator[Item]:
+def _items(connection: sqlite3.Connection, found: list[Item], mask: Masks) -> Iterator[Item]:
     from ..ask.refs import Names, short_key
+    from ..questions.show import branches
 
     names = Names(connection)
     for row in found:
@@ -126,23 +127,21 @@ def _items(connection: sqlite3.Connection, found: list[Item]) -> Iterator[Item]:
             item = {"kind": "conversation", "key": short}
             item |= {field: row[column] for field, column in _FIELDS.items()}
             item["branches"] = branches(connection, row["id"])
-            item |= _ending(connection, row["id"], names)
+            item |= _ending(connection, row["id"], names, mask)
         yield {field: value for field, value in item.items() if value not in (None, [])}
 
 
-def _ending(connection: sqlite3.Connection, session: object, names: Names) -> Item:
+def _ending(connection: sqlite3.Connection, session: object, names: Names, mask: Masks) -> Item:
     """Return what was asked in a conversation, how it ended, and a last command that failed."""
-    ids = f"[{session}]"
-    end = sql.ask(connection, "pages/session_ends", sessions=ids).fetchone()
-    last = sql.ask(connection, "pages/last_answer", session=session).fetchone()
-    failed = sql.ask(connection, "pages/last_commands", sessions=ids).fetchone()
-    ending: Item = {
-        "state": end["state"] if end is not None else "finished",
-        "prompts": prompts(connection, [session], names, _PROMPTS).get(session, []),
-    }
-    if last is not None:
-        ref = names.of(last["file_id"], last["byte_offset"])
-        ending["outcome"] = {"ref": ref, "text": str(last["text"])[:600]}
+    from ..questions.show import ending as ending_of
+    from ..questions.show import prompts
+
+    state, outcome = ending_of(connection, session, names, mask)
+    failed = sql.ask(connection, "pages/last_commands", sessions=f"[{session}]").fetchone()
+    asked = map(asdict, prompts(connection, session, names, mask, _PROMPTS))
+    ending: Item = {"state": state, "prompts": [*asked]}
+    if outcome is not None:
+        ending["outcome"] = {"ref": outcome.ref, "text": outcome.text}
     if failed is not None:
         ending["failed_command"] = {
             "ref": names.of(failed["file_id"], failed["byte_offset"]),
@@ -164,11 +163,19 @@ def _render(item: Item) -> str:
         lines.append(quoted(" · ".join(map(str, said))))
     entries = item.get("prompts")
     for entry in entries if isinstance(entries, list) else ():
-        lines += rendered_entry(entry)
+        lines += _rendered_entry(entry)
     for field, title in (("outcome", "Last answer:"), ("failed_command", "Last command, failed:")):
         if field in item:
-            lines += [title, *rendered_entry(item[field])]
+            lines += [title, *_rendered_entry(item[field])]
     return "\n".join(lines)
+
+
+def _rendered_entry(entry: object) -> list[str]:
+    """Return the lines of an entry of a list: its reference, and what it says, quoted."""
+    if not isinstance(entry, dict):
+        return []
+    lines = [heading(entry["ref"])] if entry.get("ref") else []
+    return lines + ([quoted(str(entry["text"]))] if entry.get("text") else [])
 
 
 TOOL = Tool(
@@ -214,8 +221,11 @@ TOOL = Tool(
                         "description": "All of them, if there are several.",
                     },
                     "cwd": TEXT,
+                    "source": TEXT,
                     "started": TEXT,
                     "ended": TEXT,
+                    "prompt_count": {"type": "integer"},
+                    "tool_calls": {"type": "integer"},
                     "state": {**TEXT, "description": "How it ended."},
                     "prompts": {"type": "array", "description": "The first and the last."},
                     "outcome": {"type": "object", "description": "The last answer."},

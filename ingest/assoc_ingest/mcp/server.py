@@ -53,7 +53,7 @@ def all_tools() -> tuple[Tool, ...]:
     return (
         recent_tool.TOOL,
         search_tool.TOOL,
-        open_tool.TOOL,
+        open_tool.tool(),
         *map(question_tool.tool, QUESTIONS),
         sql_tool.TOOL,
     )

@@ -15,7 +15,7 @@ from typing import Annotated, Any, get_args, get_origin
 from .. import sql
 from ..ask.answer import LEAST_CHARS, SCHEMA
 from ..ask.conversation import Message
-from ..ask.open import PLACE, Entry
+from ..ask.refs import Entry
 from ..ask.search import Hit
 from ..ask.secrets import SecretPlace
 from ..errors import ERROR_CODES
@@ -23,6 +23,7 @@ from ..sql import Query
 from ..terminal import safe_json, wrap
 from . import QUESTIONS
 from .question import hints_of, named
+from .show import PLACE
 
 ANSWER = {
     "schema": f"{SCHEMA}: the version of this contract",

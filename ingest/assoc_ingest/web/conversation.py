@@ -18,10 +18,11 @@ from urllib.parse import parse_qsl, urlencode
 
 from .. import sql, terminal
 from ..ask import export as export_markdown
-from ..ask import refs, show
+from ..ask import refs
 from ..ask.conversation import PEOPLE, Conversation, File, Message, Only, Originals, Part, Subagent
 from ..ask.excerpt import FindResult, find
 from ..ask.export import Choice, ExportedConversation
+from ..ask.queries import spent_of
 from ..ask.refs import KeyMatch
 from ..ask.show import facts_of
 from . import export, pages, urls
@@ -297,7 +298,7 @@ class Reader:
         finder = self._finder()
         shown, anchors = self._linked(shown, rest, finder)
         models = conversation.models
-        numbers, known = show.numbers_of(conversation), show.spent_of(conversation)
+        used = spent_of(conversation).words(conversation.session)
         related = pages.ask(self._connection, "pages/session_related", session=self._id)
         return Shown(
             session=pages.brief(conversation.session),
@@ -309,8 +310,8 @@ class Reader:
             roots=[str(conversation.session["root"]), *conversation.other_roots],
             resume=conversation.resume,
             sizes=self._sizes(),
-            tokens=show.tokens_of(numbers, known).removeprefix("tokens "),
-            cost=show.cost_of(known).removeprefix("cost "),
+            tokens=used.get("tokens", ""),
+            cost=used.get("cost", ""),
             subagent=self._subagent,
             spawned_in=self._spawned_in(),
             entries=shown,
@@ -331,7 +332,7 @@ class Reader:
         )
 
     def _sizes(self) -> list[str]:
-        sizes = show.sizes_of(self._conversation)
+        sizes = self._conversation.sizes()
         if len(self._conversation.subagents) > MOST_SUBAGENTS:
             sizes[-1] = f"more than {MOST_SUBAGENTS:,} subagents"
         return sizes
