@@ -26,9 +26,10 @@ from assoc_ingest import sql
 from assoc_ingest.ask.conversation import Conversation
 from assoc_ingest.ask.search import search
 from assoc_ingest.ask.show import Look, lines
+from assoc_ingest.questions.question import Reader
+from assoc_ingest.questions.status import status as current
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.terminal import Paint
-from assoc_ingest.upkeep.status import look
 from benchmarks.cost import Answer
 from benchmarks.synthetic.words import NEEDLE, PHRASE
 
@@ -72,7 +73,7 @@ def pages(database: Path) -> dict[tuple[str, str], Ask]:
         ("list sessions", ""): _query("lists/sessions", limit=_LISTED),
         ("usage_by_day", ""): _query("reports/usage_by_day"),
         ("tool_use", ""): _query("reports/tool_use"),
-        ("status", ""): lambda connection: len(look(connection, database).sources),
+        ("status", ""): lambda connection: len(current.ask(Reader(connection, 0)).sources),
     }
 
 

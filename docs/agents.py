@@ -36,14 +36,10 @@ def contract() -> str:
         ]
         fields = {name: schema for name, schema in tool.fields.items() if name != "items"}
         items: Any = tool.fields["items"]
-        lines += [
-            "",
-            f"Items: {items['description']}",
-            "",
-            "| field of an item | meaning |",
-            "|---|---|",
-        ]
-        lines += _rows(items["items"]["properties"])
+        lines += ["", f"Items: {items['description']}"]
+        if "properties" in items["items"]:  # the columns of a report are those of its query
+            lines += ["", "| field of an item | meaning |", "|---|---|"]
+            lines += _rows(items["items"]["properties"])
         if fields:
             lines += ["", "| beside the items | meaning |", "|---|---|", *_rows(fields)]
         lines.append("")

@@ -36,6 +36,8 @@ from assoc_ingest.errors import UsageError
 from assoc_ingest.files import archive, changes
 from assoc_ingest.files.parsing import NOT_A_TRANSCRIPT
 from assoc_ingest.files.walk import recognised
+from assoc_ingest.questions.question import Reader
+from assoc_ingest.questions.status import status as current
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.claude.transcript import PRIVATE
 from assoc_ingest.store import batch
@@ -43,7 +45,6 @@ from assoc_ingest.store.rows import Written
 from assoc_ingest.store.runs import Report
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.prune import prune_gone
-from assoc_ingest.upkeep.status import look, sentences_of, sentences_of_places
 
 SECRET = "sk-planted-4f2a9c"
 INBOX = "teams/crew/inboxes/alice.json"
@@ -784,14 +785,14 @@ def test_lines_of_unknown_types_are_reported_with_the_version_that_wrote_them(
         place.sync()
     connection = connect(place.database)
     connection.row_factory = sqlite3.Row
-    status = look(connection, place.database)
+    status = current.ask(Reader(connection, 0))
     connection.close()
     assert [(row["version"], row["type"], row["lines"]) for row in status.new_lines] == [
         ("2.1.330", "attachment", 1),
         ("2.1.330", "of-tomorrow", 2),
         ("2.1.331", "of-next-week\x1b[2J", 1),
     ]
-    assert list(sentences_of(status.new_lines)) == [
+    assert status.news == [
         "2 kinds of lines are new in Claude Code 2.1.330: attachment of-tomorrow (1 line),"
         " of-tomorrow (2 lines)",
         "1 kind of line is new in Claude Code 2.1.331: of-next-week\\x1b[2J (1 line)",
@@ -816,7 +817,7 @@ def test_directories_and_databases_that_no_reader_knows_are_named_and_not_opened
     place.sync()
     sync(place.database, [place.home, codex])
     with closing(connect(place.database)) as connection:
-        status = look(connection, place.database)
+        status = current.ask(Reader(connection, 0))
     assert [
         (row["source"], row["kind"], row["name"], row["version"]) for row in status.new_places
     ] == [
@@ -824,7 +825,7 @@ def test_directories_and_databases_that_no_reader_knows_are_named_and_not_opened
         ("claude", "database", "mail_1.sqlite", "2.1.330"),
         ("codex", "database", "mail_1.sqlite", None),
     ]
-    assert list(sentences_of_places(status.new_places)) == [
+    assert status.news == [
         f"Not known and not opened in {place.home}: directory mail-v2, database mail_1.sqlite"
         " (last read there: Claude Code 2.1.330)",
         f"Not known and not opened in {codex}: database mail_1.sqlite",

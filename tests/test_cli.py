@@ -418,7 +418,7 @@ def test_every_failure_has_its_code_and_one_sentence(
     def fail(*_: object, **__: object) -> None:
         raise failure
 
-    monkeypatch.setattr("assoc_ingest.upkeep.status.look", fail)
+    monkeypatch.setattr("assoc_ingest.upkeep.status.facts", fail)
     assert filled("status") == code
     assert "Traceback" not in filled.err
     assert "\x1b" not in filled.err
@@ -429,7 +429,7 @@ def test_every_failure_has_its_code_and_one_sentence(
 def test_a_bug_shows_its_traceback_on_request(
     filled: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assoc_ingest.upkeep.status.look", lambda *_: 1 / 0)
+    monkeypatch.setattr("assoc_ingest.upkeep.status.facts", lambda *_: 1 / 0)
     for arguments in (("-v", "status"), ("status", "-v")):
         assert filled(*arguments) == 70
         assert "Traceback" in filled.err

@@ -39,6 +39,7 @@ CALLS: dict[str, list[dict[str, Any]]] = {
              {"ref": "a4c1e07b92d83f516"}, {"ref": "plan:brave"}, {"ref": "nothing"}],
     "blame": [{"what": "calendar.py"}, {"what": "#1"}, {"what": " "}],
     "fix": [{"error": "no attribute is_tender"}, {"error": "nobody has seen this"}],
+    "stats": [{"by": "model"}, {"by": "colour"}],
     "sql": [{"query": "select count(*) from sessions"}, {"schema": "all"}, {"query": "drop"}],
 }  # fmt: skip
 
@@ -91,6 +92,7 @@ def test_the_official_client_lists_and_calls_every_tool(
         "open": [False] * 4 + [True],
         "blame": [False, False, True],
         "fix": [False, False],
+        "stats": [False, True],
         "sql": [False, False, True],
     }
 

@@ -132,6 +132,7 @@ GOLDEN_CALLS: dict[str, list[Object]] = {
     "blame": [{"what": "/srv/fernhill/calendar.py"},
               {"what": "calendar.py", "limit": 1}, {"what": "1234567"}],
     "fix": [{"error": "'Crop' object has no attribute 'is_tender'"}, {"error": "12"}],
+    "stats": [{"by": "model"}, {"by": "tool", "limit": 1}, {"since": "2031-01-01"}],
     "sql": [{"query": "select kind, count(*) as messages from messages group by kind limit 3"},
             {"schema": "todos", "max_chars": 1500}, {"query": "delete from messages"}],
 }  # fmt: skip
@@ -221,6 +222,9 @@ def test_no_answer_is_over_its_budget(
         ),
         "fix": st.fixed_dictionaries(
             {"error": st.sampled_from(["exit code", "error", "not found"]) | st.text(max_size=400)}
+        ),
+        "stats": st.fixed_dictionaries(
+            {}, optional={"by": st.sampled_from(["day", "model", "tool", "session"])}
         ),
         "sql": st.fixed_dictionaries(
             {"query": st.sampled_from(

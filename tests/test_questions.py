@@ -175,12 +175,13 @@ def test_what_was_stored_cannot_act_though_no_template_thinks_of_it(
 
 @pytest.mark.parametrize("name", [name for name in questions.QUESTIONS if name != "toy"])
 def test_every_question_has_its_templates(name: str) -> None:
-    blocks = {
-        form: view.environment(form).get_template(f"{name}.{form}").blocks for form in TEMPLATES
-    }
-    assert {form: set(found) for form, found in blocks.items()} == {
-        "txt": {"answer", "empty"},
-        "mcp": {"head", "item", "empty"},
-        "html": {"answer", "empty"},
-    }
-    assert question.named(name).sizes.keys() == {"terminal", "json", "mcp", "web"}
+    asked = question.named(name)
+    expected = {"mcp": {"head", "item", "empty"}, "web": {"answer", "empty"}}
+    if not asked.is_table:  # a table of the terminal looks like any other
+        expected["terminal"] = {"answer", "empty"}
+    endings = {"terminal": "txt", "mcp": "mcp", "web": "html"}
+    for size in asked.sizes.keys() & expected.keys():
+        form = endings[size]
+        blocks = view.environment(form).get_template(f"{name}.{form}").blocks
+        assert set(blocks) == expected[size] - ({"empty"} if not asked.items else set()), form
+    assert {"terminal", "json", "web"} <= asked.sizes.keys()

@@ -35,7 +35,7 @@ DIRECTIONS = {
     "fleet": {"ask", "files", "secrets", "sources", "store", "upkeep"},
     "mcp": {"ask", "questions", "secrets", "store"},
     "web": {"ask", "questions", "store"},
-    "questions": {"ask"},
+    "questions": {"ask", "store", "upkeep"},
     "sync": {"derive", "files", "secrets", "sources", "store", "upkeep", "workers"},
     "upkeep": {"ask", "derive", "files", "secrets", "sources", "store", "workers"},
     "ask": {"files", "secrets", "sources"},

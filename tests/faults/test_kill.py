@@ -34,13 +34,14 @@ from tests.support.pieces import (
     read_in_pieces,
 )
 
+from assoc_ingest.questions.question import Reader
+from assoc_ingest.questions.status import status as current
 from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.store.rows import Written
 from assoc_ingest.store.runs import CUT_OFF
 from assoc_ingest.sync.run import sync
 from assoc_ingest.sync.watch import Watcher, WatchError, WatchOptions, watch
-from assoc_ingest.upkeep.status import look
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
 
@@ -119,7 +120,7 @@ def test_a_kill_while_a_database_is_made_leaves_one_that_can_be_used(
 def told(database: Path) -> tuple[bool, list[object]]:
     """Return what `status` says: does a run go on, and which did not end well."""
     reader = open_reader(database)
-    status = look(reader, database)
+    status = current.ask(Reader(reader, 0))
     reader.close()
     return status.is_running, [run["error"] or "cut off" for run in status.failed_runs]
 

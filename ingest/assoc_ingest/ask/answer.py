@@ -113,10 +113,13 @@ class Answer:
         *,
         total: int | None,
         limit: int | None = None,
+        has_more: bool = False,
         relaxed: Item | None = None,
         before: Mapping[str, object] | None = None,
     ) -> Iterator[str]:
         """Yield the object in pieces, with at most `limit` of the items, which begin at `start`.
+
+        With `has_more`, what follows all of them is behind the cursor, too.
 
         `total` counts all items of the question, None if nobody knows. `before` are fields of this
         command that stand before the items. Raises UsageError for a field that no item has.
@@ -128,13 +131,15 @@ class Answer:
         rest = iter(items)
         first = [self._item(item, room) for item in islice(rest, 1)]  # it raises before any output
         yield f'{{{head}"items": ['
+        number = self.start
         for shown, text in enumerate(chain(first, (self._item(item, None) for item in rest))):
             if shown == limit or (room is not None and shown and len(text) + 3 > room):
                 yield self._tail(self.start + shown, total, relaxed, fresh)
                 return
             yield (_SEPARATOR if shown else "\n ") + text
             room = None if room is None else room - len(text) - len(_SEPARATOR)
-        yield self._tail(None, total, relaxed, fresh)
+            number += 1
+        yield self._tail(number if has_more else None, total, relaxed, fresh)
 
     def _fresh(self) -> Item | None:
         if self._connection is None:

@@ -127,15 +127,23 @@ def write_table(
     whole: bool,
     has_total: bool = False,
 ) -> None:
-    """Print a table; `whole` cuts no cell and leaves out no column.
+    lines = table_lines(connection, names, rows, whole=whole, has_total=has_total)
+    write(line + "\n" for line in lines)
+
+
+def table_lines(
+    connection: sqlite3.Connection,
+    names: Sequence[str],
+    rows: Sequence[Row],
+    *,
+    whole: bool,
+    has_total: bool = False,
+) -> list[str]:
+    """Return the lines of a table; `whole` cuts no cell and leaves out no column.
 
     With `has_total` the last row is the sum of the others.
     """
-    show = _Cells(connection)
-    cells = [dict(zip(names, row, strict=True)) for row in rows]
-    named = [name for name in names if name != "is_lower_bound"]  # the numbers have a sign
-    shown = [[show(name, row[name], row) for name in named] for row in cells]
-    headers = [_header(name) for name in named]
+    headers, shown = shown_cells(connection, names, rows)
     width = None if whole else table_width()
     if not whole:
         kept = _fitting(headers, shown, width)
@@ -144,7 +152,18 @@ def write_table(
     paint = Paint.for_stream(sys.stdout)
     if has_total:
         others[-1:] = [paint(rule, dim=True), paint(others[-1], bold=True)]
-    write(line + "\n" for line in (paint(first, bold=True), paint(rule, dim=True), *others))
+    return [paint(first, bold=True), paint(rule, dim=True), *others]
+
+
+def shown_cells(
+    connection: sqlite3.Connection, names: Sequence[str], rows: Sequence[Row]
+) -> tuple[list[str], list[list[object]]]:
+    """Return the headers and the cells of a table, as a person reads them."""
+    show = _Cells(connection)
+    cells = [dict(zip(names, row, strict=True)) for row in rows]
+    named = [name for name in names if name != "is_lower_bound"]  # the numbers have a sign
+    shown = [[show(name, row[name], row) for name in named] for row in cells]
+    return [_header(name) for name in named], shown
 
 
 class _Cells:

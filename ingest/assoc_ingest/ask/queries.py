@@ -1,4 +1,4 @@
-"""Runs the queries in queries/ by name; which names there are; usage with its totals."""
+"""Runs the queries in queries/ by name; which names there are; what responses used and cost."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
-from itertools import groupby, islice
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import NamedTuple
 
 from .. import sql, terminal
 from ..errors import UsageError
@@ -18,33 +18,15 @@ from ..terminal import Paint, table
 from .answer import Answer, Item
 from .conversation import Conversation, resume_line
 from .filters import Filters, Nothing, did_you_mean, nothing
-from .output import Format, Row, say, write, write_csv, write_objects, write_rows, write_table
+from .output import Format, say, write, write_csv, write_objects, write_rows
 from .query import bindable
 
 # ------------------------------------------------------------------------------------------------
-# What was used and what it cost: the reports on usage, what they add up to, and what is not
-# known.
+# What responses used and cost together, and what of it is not known.
 #
 # A response is *partial* where its final count was never written, and *unpriced* where its model
 # has no known price. Sums with such responses are lower bounds and marked so, see `humanize`;
 # beside them stands an estimate of what the partial ones wrote (docs/costs.md).
-
-
-_PERIODS = ("day", "week", "month")
-
-REPORTS = {
-    "day": "usage_by_day",
-    "week": "usage_by_week",
-    "month": "usage_by_month",
-    "model": "usage_by_model",
-    "project": "usage_by_project",
-    "session": "usage_by_session",
-    "tool": "tool_use",
-}
-"""What usage can be grouped by, and the report that does it."""
-
-_SUMS = ("calls", "errors", "declined")
-"""Columns of tool calls that add up."""
 
 
 class Estimate(NamedTuple):
@@ -253,109 +235,6 @@ def _rates(connection: sqlite3.Connection) -> dict[str | None, float | None]:
     return {**rates, None: tokens / written if responses >= _ENOUGH else None}
 
 
-def write_usage(
-    connection: sqlite3.Connection, by: str, filters: Filters, form: Format, limit: int = 0
-) -> None:
-    """Print the report that groups `by`, with a total; at most `limit` rows, 0 for all.
-
-    A table by day, week or month has at most `limit` of these. Raises UsageError for an option that
-    this report does not have, or that names nothing.
-    """
-    report = sql.queries("reports")[REPORTS[by]]
-    filters.applied(report.parameters, f"--by {by}", lambda _: ". Leave it out.")
-    given = filters.parameters(connection)
-    parameters = {name: given[name] for name in filters.given()}
-    cursor = connection.execute(report.sql, {**dict.fromkeys(report.parameters), **parameters})
-    names = [column[0] for column in cursor.description]
-    rows: list[Row] = [tuple(row) for row in cursor]
-    count = len(rows)
-
-    def why_nothing() -> Nothing:
-        return nothing(
-            filters, lambda other: _count(connection, report, other.parameters(connection))
-        )
-
-    total, known = _total(connection, by, names, rows, parameters)
-    if form.wanted is not None:
-        answer = Answer(connection, ["stats", by, asdict(filters)], form.wanted)
-        items = (dict(zip(names, row, strict=True)) for row in rows[answer.start :])
-        before: dict[str, object] = {"totals": total}
-        before |= {} if rows else {"nothing": why_nothing().as_json()}
-        write(answer.pieces(items, total=len(rows), limit=limit or None, before=before))
-        return
-    if not rows:
-        said = "No usage recorded."
-        say("\n".join([said, *why_nothing().lines("row")]))
-    if form.name in ("nl", "csv"):
-        write_rows(connection, names, rows[: limit or None], form)
-    elif rows:
-        groups = list(_periods(names, rows) if by in _PERIODS else ([row] for row in rows))
-        shown = [row for group in groups[: limit or None] for row in group]
-        shown.append(["total", *(total.get(name) for name in names[1:])])
-        write_table(connection, names, shown, whole=form.name == "whole", has_total=True)
-        _explain(known)
-        count = len(groups)
-    if limit and limit < count:
-        what = f"{by}s" if by in _PERIODS and form.name not in ("nl", "csv") else "rows"
-        say(f"Only the first {limit} of {count:,} {what} are shown; --limit 0 shows all.")
-
-
-def _periods(names: Sequence[str], rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Yield the rows of each period, behind one with their sums if there are several."""
-    for period, found in groupby(rows, key=lambda row: row[0]):
-        models = list(found)
-        if len(models) > 1:
-            sums = [_sum_of(column) for column in list(zip(*models, strict=True))[2:]]
-            sums[names.index("is_lower_bound") - 2] = max(int(str(row[-1])) for row in models)
-            yield [[period, f"{len(models)} models", *sums], *(["", *row[1:]] for row in models)]
-        else:
-            yield models
-
-
-def _sum_of(column: Iterable[Any]) -> object:
-    values = [value for value in column if value is not None]
-    return sum(values) if values else None
-
-
-def _total(
-    connection: sqlite3.Connection,
-    by: str,
-    names: Sequence[str],
-    rows: Sequence[Row],
-    parameters: Mapping[str, object],
-) -> tuple[dict[str, object], Spent]:
-    if by != "tool":
-        total = dict(sql.ask(connection, "pages/usage_total", **parameters).fetchone())
-        known = Spent(*(total[name] for name in Spent._fields[: Spent._fields.index("estimate")]))
-        if known.partial:
-            partial = sql.ask(connection, "pages/usage_partial", **parameters)
-            known = known._replace(estimate=estimate(connection, known, partial))
-        said = {name: value for name, value in known.as_json().items() if "stated" not in name}
-        return total | said, known
-    sums = {name: sum(int(str(row[names.index(name)])) for row in rows) for name in _SUMS}
-    percent = round(100.0 * sums["errors"] / sums["calls"], 1) if sums["calls"] else None
-    return {**sums, "error_percent": percent}, Spent()
-
-
-def _explain(known: Spent) -> None:
-    """Say what a lower bound leaves out, and how much that may be."""
-    if known.unpriced or known.partial:
-        say("")
-    if known.unpriced:
-        say(
-            f"≥ is at least: {terminal.many(known.unpriced, 'response')} without a known price. "
-            "To see the models: assoc-ingest query unpriced_models"
-        )
-    if known.partial:
-        say(
-            f"≥ is at least: {terminal.many(known.partial, 'response')} never stated a final count "
-            "of output tokens."
-        )
-    if known.estimate is not None:
-        about = f"{known.tokens(known.output_tokens)}, {known.cost()}".removesuffix(", ")
-        say(f"~ is an estimate by the length of what these wrote: {about}.")
-
-
 # ------------------------------------------------------------------------------------------------
 # Which query a name means, and which names there are.
 #
@@ -474,14 +353,14 @@ def write_list(
         return {name: value for name, value in given.items() if name in query.parameters}
 
     def why_nothing() -> Nothing:
-        return nothing(wanted, lambda other: _count(connection, query, asked(other)))
+        return nothing(wanted, lambda other: count_rows(connection, query, asked(other)))
 
     parameters = asked(wanted.applied(query.parameters, what, _lists_with))
     hidden = {name: n for name, n in _hidden(connection, query, parameters).items() if n}
     if form.wanted is not None:
         answer = Answer(connection, ["list", what, asdict(wanted)], form.wanted)
         items, _ = _items(connection, query, parameters, limit and answer.start + limit + 1)
-        total = _count(connection, query, parameters)
+        total = count_rows(connection, query, parameters)
         rest = islice(items, answer.start, None)
         before: dict[str, object] = {"hidden": {f"--{name}": n for name, n in hidden.items()}}
         before |= {} if total else {"nothing": why_nothing().as_json()}
@@ -496,7 +375,7 @@ def write_list(
     if not shown:
         say("\n".join(["Nothing to list.", *why_nothing().lines("row")]))
     elif next(items, None) is not None:
-        total = _count(connection, query, parameters)
+        total = count_rows(connection, query, parameters)
         say(f"Only the first {limit:,} of {total:,} are shown; --limit 0 shows all.")
     for option, count in hidden.items():
         if option == "gone":
@@ -558,10 +437,10 @@ def _hidden(
     if not options or parameters.get("all"):
         return {}
     more = {}
-    counted = _count(connection, query, parameters)
+    counted = count_rows(connection, query, parameters)
     for option in options:  # what is gone is part of all
         parameters = {**parameters, option: 1}
-        before, counted = counted, _count(connection, query, parameters)
+        before, counted = counted, count_rows(connection, query, parameters)
         more[option] = counted - before
     return more
 
@@ -586,7 +465,7 @@ def write_query(
     answer = form.wanted and Answer(connection, ["query", name, dict(parameters)], form.wanted)
     total = None
     if "limit" in bound and not bound["limit"]:  # the query limits itself
-        total = _count(connection, query, {**bound, "limit": -1})
+        total = count_rows(connection, query, {**bound, "limit": -1})
         if limit is not None:
             bound["limit"] = (answer.start if answer else 0) + limit + 1 if limit else -1
     cursor = connection.execute(query.sql, bound)
@@ -620,7 +499,7 @@ def _why_no_rows(
         return Nothing((), 0)
 
     def count(*without: str) -> int:
-        return _count(connection, query, {**bound, **dict.fromkeys(without), "limit": -1})
+        return count_rows(connection, query, {**bound, **dict.fromkeys(without), "limit": -1})
 
     filters = Filters.of(parameters)
     told = [
@@ -651,7 +530,9 @@ def _is_number(text: str) -> bool:
     return not text or (digits.isascii() and digits.isdecimal())
 
 
-def _count(connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object]) -> int:
+def count_rows(
+    connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object]
+) -> int:
     # PostgreSQL before 16 wants a name for it.
     statement = f"select count(*) from ({query.sql}) as counted"
     (count,) = connection.execute(statement, {"limit": -1, **parameters}).fetchone()

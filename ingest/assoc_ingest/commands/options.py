@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from ..paths import DATABASE, default_database
+from ..questions import FILTERS
 
 if TYPE_CHECKING:
     import sqlite3
@@ -288,42 +289,27 @@ def source_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     )
 
 
-_FILTERS = {
-    "kind": "Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...); can be "
-    "given several times.",
-    "project": "Only this project",
-    "session": "Only this session, given by a prefix of its key.",
-    "source": "Only this source",
-    "branch": "Only work on this git branch.",
-    "model": "Only this model.",
-    "tool": "Only calls of this tool, and their output.",
-    "status": "Only this status, such as pending, or sessions that ended this way: error, "
-    "interrupted, finished. A part is enough.",
-    "errors": "Only sessions in which a call or a request failed.",
-    "min_cost": "Only sessions that cost this many dollars or more.",
-    "since": "From this time on: 12h, 7d, yesterday, monday, 'last week', '3 weeks ago' or a date.",
-    "until": "Up to this time; a day, week or month is included.",
-}
-
-
 def filter_options(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Add the options that are filters; the command gets them by their names (`Filters.of`)."""
 
     def added(command: Callable[P, R]) -> Callable[P, R]:
         for name in reversed(names):
-            text, flags = _FILTERS[name], f"--{name.replace('_', '-')}"
-            if name == "project":
-                option = project_option(text)
-            elif name == "source":
-                option = source_option(text)
-            elif name == "errors":
-                option = click.option(flags, is_flag=True, help=text)
-            else:
-                option = click.option(flags, name, multiple=name == "kind", help=text)
-            command = option(command)
+            command = filter_option(name)(command)
         return command
 
     return added
+
+
+def filter_option(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Add the option of one filter."""
+    text, flags = FILTERS[name], f"--{name.replace('_', '-')}"
+    if name == "project":
+        return project_option(text)
+    if name == "source":
+        return source_option(text)
+    if name == "errors":
+        return click.option(flags, is_flag=True, help=text)
+    return click.option(flags, name, multiple=name == "kind", help=text)
 
 
 def _check_source(_: click.Context, __: click.Parameter, name: str | None) -> str | None:

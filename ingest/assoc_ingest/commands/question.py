@@ -1,81 +1,125 @@
-"""The commands that are questions: `assoc-ingest blame`, `fix`."""
+"""The commands that are questions: `assoc-ingest stats`, `blame`, `fix`, `status`."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..questions.question import (
-    Answer,
     Parameter,
     ProjectField,
     Question,
     Reader,
+    as_data,
     beside,
     context,
     named,
 )
-from .options import QueryCommand, database_option, json_options, projects, reading
+from .options import (
+    QueryCommand,
+    database_option,
+    filter_option,
+    format_options,
+    json_options,
+    projects,
+    reading,
+    rows_option,
+)
 
 if TYPE_CHECKING:
     import sqlite3
 
     from ..ask.answer import Wanted
+    from ..ask.output import Format
 
 _PROJECT = ", given by name, path or id; . is the current directory."
 _MOST = 1_000_000  # letters of standard input
+_ALL = 10**9
 
 
 def command(name: str) -> click.Command:
     """Return the command that asks a question."""
     question = named(name)
-    size = question.sizes["terminal"]
+    ask = _bounded(question)(partial(_run, question))
+    for parameter in reversed([*question.parameters()]):
+        ask = _option(parameter)(ask)
+    return click.command(name, cls=QueryCommand, help=question.help)(ask)
 
-    @click.command(name, cls=QueryCommand, help=question.help)
-    @click.option(
+
+def _bounded(question: Question) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add the options that every question of this kind has."""
+    if not question.items:
+        json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+        return lambda ask: json_option(database_option(ask))
+    if question.is_table:
+        return lambda ask: format_options(rows_option(database_option(ask)))
+    limit = click.option(
         "-n",
         "--limit",
         type=click.IntRange(min=1),
-        default=size.items,
+        default=question.sizes["terminal"].items,
         show_default=True,
         help=f"Maximum number of {question.items}.",
     )
-    @json_options
-    @database_option
-    def ask(database: Path, limit: int, wanted: Wanted | None, **given: Any) -> int:
-        given = {one.name: _value(question, one, given[one.name]) for one in question.parameters()}
-        connection = reading(database)
-        if wanted is not None:
-            return _write_json(question, connection, given, limit, wanted)
-        found = question.ask(Reader(connection, limit, size.each), **given)
-        return _show(question, connection, found)
-
-    ask.params[:0] = [_parameter(parameter) for parameter in question.parameters()]
-    return ask
+    return lambda ask: limit(json_options(database_option(ask)))
 
 
-def _parameter(parameter: Parameter) -> click.Parameter:
+def _option(parameter: Parameter) -> Callable[[Callable[..., int]], Callable[..., int]]:
     name, field = parameter.name, parameter.field
     if parameter.is_required:
-        return click.Argument(
-            [name], nargs=-1, required=not field.is_text, metavar=field.name or None
-        )
-    return click.Option(
-        [f"--{name.replace('_', '-')}"],
-        type=click.IntRange(min=1) if parameter.type is int else parameter.type,
-        help=field.about + _PROJECT if isinstance(field, ProjectField) else field.about,
-        shell_complete=projects if isinstance(field, ProjectField) else None,
-    )
+        is_required = not field.is_text
+        return click.argument(name, nargs=-1, required=is_required, metavar=field.name or None)
+    if parameter.filters:
+        return filter_option(name)
+    is_project = isinstance(field, ProjectField)
+    return click.option(
+        f"--{name.replace('_', '-')}",
+        type=click.IntRange(min=1) if parameter.type is int
+        else click.Choice(parameter.choices) if parameter.choices
+        else parameter.type,
+        is_flag=parameter.type is bool,
+        default=parameter.default,
+        show_default=parameter.default is not None,
+        help=field.about + _PROJECT if is_project else field.about,
+        shell_complete=projects if is_project else None,
+    )  # fmt: skip
+
+
+def _run(
+    question: Question,
+    database: Path,
+    limit: int | None = None,
+    wanted: Wanted | None = None,
+    form: Format | None = None,
+    as_json: bool = False,
+    **values: Any,
+) -> int:
+    values = {one.name: _value(question, one, values[one.name]) for one in question.parameters()}
+    given = question.arguments(values)
+    connection = reading(database)
+    if form is not None:
+        return _write_table(question, connection, given, limit or 0, form)
+    if wanted is not None:
+        return _write_list(question, connection, given, limit or _ALL, wanted)
+    answer = question.ask(Reader(connection, limit or 0, question.sizes["terminal"].each), **given)
+    if as_json:
+        from ..ask.output import write
+        from ..terminal import safe_json
+
+        write([safe_json(as_data(answer)) + "\n"])
+        return 0
+    return _show(question, connection, answer)
 
 
 def _value(question: Question, parameter: Parameter, value: Any) -> Any:
     """Return what is given for a parameter, a text without what no database can hold."""
     from ..ask.query import bindable
 
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and parameter.is_required:
         value = _joined(question, parameter, value)
     return bindable(value) if isinstance(value, str) else value
 
@@ -102,38 +146,70 @@ def _joined(question: Question, parameter: Parameter, words: tuple[str, ...]) ->
     return text
 
 
-def _write_json(
+def _write_list(
     question: Question,
     connection: sqlite3.Connection,
     given: dict[str, Any],
     limit: int,
     wanted: Wanted,
 ) -> int:
-    from ..ask import answer as json_answer
+    from ..ask.answer import Answer
     from ..ask.output import write
 
-    asked = json_answer.Answer(connection, [question.name, *given.values()], wanted)
-    each = question.sizes["json"].each
-    found = question.ask(Reader(connection, limit + 1, each, asked.start), **given)
-    items = map(asdict, found.items)
-    write(asked.pieces(items, total=found.total, limit=limit, before=beside(found)))
-    return 0 if found.total else 1
+    asked = Answer(connection, [question.name, *given.values()], wanted)
+    reader = Reader(connection, limit, question.sizes["json"].each, asked.start)
+    answer = question.ask(reader, **given)
+    items = (as_data(item) for item in answer.items)
+    has_more = answer.total > asked.start + len(answer.items)
+    write(asked.pieces(items, total=answer.total, has_more=has_more, before=beside(answer)))
+    return 0 if answer.total or question.is_table else 1
 
 
-def _show(question: Question, connection: sqlite3.Connection, found: Answer) -> int:
+def _write_table(
+    question: Question,
+    connection: sqlite3.Connection,
+    given: dict[str, Any],
+    limit: int,
+    form: Format,
+) -> int:
+    from ..ask.output import say, write_rows, write_table
+
+    if form.wanted is not None:
+        return _write_list(question, connection, given, limit or _ALL, form.wanted)
+    answer = question.ask(Reader(connection, _ALL), **given)
+    is_exact = form.name in ("nl", "csv")
+    table = answer.table(limit, is_exact=is_exact)
+    if is_exact:
+        write_rows(connection, answer.columns, table.rows, form)
+    elif table.rows:
+        write_table(
+            connection, answer.columns, table.rows,
+            whole=form.name == "whole", has_total=table.has_total,
+        )  # fmt: skip
+    for note in table.notes:
+        say(note)
+    return 0
+
+
+def _show(question: Question, connection: sqlite3.Connection, answer: Any) -> int:
     import sys
 
     from .. import sql
-    from ..ask.output import write_lines
+    from ..ask.output import table_lines, write_lines
     from ..errors import NotFoundError
-    from ..questions.view import rendered
+    from ..questions.view import Shown, rendered
     from ..terminal import Paint, terminal_width
 
-    known = context(found)
-    if not found.items:
+    known = context(answer)
+    if question.items and not answer.items:
         known["fresh"] = sql.ask(connection, "pages/fresh").fetchone()
         known["coverage"] = sql.ask(connection, "pages/coverage").fetchone()
         raise NotFoundError(" ".join(rendered(question.name, "txt", "empty", known).split()))
-    known |= {"width": terminal_width(), "paint": Paint.for_stream(sys.stdout)}
+
+    def table(rows: list[dict[str, object]]) -> Shown:
+        cells = [tuple(row.values()) for row in rows]
+        return Shown("\n".join(table_lines(connection, list(rows[0]), cells, whole=False)))
+
+    known |= {"width": terminal_width(), "paint": Paint.for_stream(sys.stdout), "table": table}
     write_lines(rendered(question.name, "txt", "answer", known).split("\n"))
     return 0

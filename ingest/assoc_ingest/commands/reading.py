@@ -1,4 +1,4 @@
-"""assoc-ingest search, show, list, query, stats, status, schema: what only reads."""
+"""assoc-ingest search, show, list, query, schema: what only reads and is no question yet."""
 
 from __future__ import annotations
 
@@ -56,71 +56,6 @@ def schema(database: Path, as_json: bool) -> None:
         write([contract.as_json()])
     else:
         write_lines(contract.lines(terminal_width(_MAX_WIDTH)))
-
-
-# ------------------------------------------------------------------------------------------------
-# assoc-ingest status
-
-
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@database_option
-def status(database: Path, as_json: bool) -> None:
-    """Show what is indexed, how current it is, and any problems.
-
-    \b
-    Example:
-      assoc-ingest status
-    """
-    from ..upkeep.status import look, write_status
-
-    connection = reading(database)
-    write_status(connection, look(connection, database), as_json=as_json)
-
-
-# ------------------------------------------------------------------------------------------------
-# assoc-ingest stats
-
-
-_BY = ("day", "week", "month", "model", "project", "session", "tool")
-
-
-@click.command()
-@click.option(
-    "--by",
-    type=click.Choice(_BY),
-    default="day",
-    show_default=True,
-    help="What to group by.",
-)
-@filter_options("project", "session", "source", "model", "since", "until")
-@format_options
-@rows_option
-@database_option
-def stats(
-    by: str,
-    database: Path,
-    form: Format,
-    limit: int | None,
-    **filters: Any,
-) -> None:
-    """Show token counts and costs, with a total.
-
-    Each API response is counted once. Costs are computed from the table of prices. ≥ means at
-    least: some responses have no final token count, or their model has no price. `query
-    usage_reconciliation` explains why other tools count more or less. -n limits the days, weeks or
-    months of a table.
-
-    \b
-    Examples:
-      assoc-ingest stats --since 7d
-      assoc-ingest stats --by month --project shop
-      assoc-ingest stats --by model --json
-    """
-    from ..ask.filters import Filters
-    from ..ask.queries import write_usage
-
-    write_usage(reading(database), by, Filters.of(filters), form, limit or 0)
 
 
 # ------------------------------------------------------------------------------------------------

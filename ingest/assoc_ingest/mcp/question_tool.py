@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from functools import partial
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
@@ -15,6 +15,8 @@ from ..questions.question import (
     ProjectField,
     Question,
     Reader,
+    as_data,
+    beside,
     context,
     hints_of,
     named,
@@ -53,6 +55,11 @@ def _property(parameter: Parameter) -> Object:
     field = parameter.field
     if isinstance(field, ProjectField):
         return PROJECT
+    if parameter.type is list:
+        return {"type": "array", "items": TEXT, "description": field.about}
+    if parameter.choices:
+        about = f"{field.about} Default {parameter.default}."
+        return {**TEXT, "enum": list(parameter.choices), "description": about}
     if parameter.type is int:
         return number(field.about, field.most)
     return {**TEXT, "description": field.about}
@@ -61,7 +68,7 @@ def _property(parameter: Parameter) -> Object:
 def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
     from ..questions.view import rendered
 
-    given = {one.name: arguments.get(one.name) for one in question.parameters()}
+    given = question.arguments(arguments)
     asked = (question.name, str(index.settings.database), index.settings.project, [*given.values()])
     cursors = Cursors(*asked)
     (start,) = cursors.place(arguments.get("cursor"), [0])
@@ -77,11 +84,11 @@ def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
         return rendered(question.name, "mcp", block, {**known, **more})
 
     return Answer(
-        items=(_item(asdict(one)) for one in found.items),
+        items=(_item(as_data(one)) for one in found.items),
         render=lambda item: shown("item", item=item),
         cursor=lambda number, _: cursors.made(start + number),
         is_continued=False,
-        head={one: getattr(found, one) for one in hints_of(question.answer) if one != "items"},
+        head=beside(found, with_total=True),
         said=tuple(filter(None, (shown("head"),))),
         empty="There is no more." if start else shown("empty"),
         behind=lambda: cursors.made(following) if (found.total or 0) > following else None,
@@ -111,7 +118,11 @@ def stated(value: Any) -> Any:
 def fields_of(of: type) -> dict[str, Object]:
     """Return the schemas of the fields of a dataclass."""
     hints = hints_of(of)
-    return {name: _schema(hint) for name, hint in hints.items() if not _is_whole_key(name, hints)}
+    return {
+        name: _schema(hint)
+        for name, hint in hints.items()
+        if name[0] != "_" and name != "columns" and not _is_whole_key(name, hints)
+    }
 
 
 def _schema(hint: Any) -> Object:

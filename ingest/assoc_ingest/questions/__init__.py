@@ -1,4 +1,22 @@
 """What can be asked. `question` says what a question is; each has a module here, and templates."""
 
-QUESTIONS = ["blame", "fix"]
+QUESTIONS = ["stats", "blame", "fix", "status"]
 """In the order of the help. The function has the name of its module, as have its templates."""
+
+FILTERS = {
+    "kind": "Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...); can be "
+    "given several times.",
+    "project": "Only this project",
+    "session": "Only this session, given by a prefix of its key.",
+    "source": "Only this source",
+    "branch": "Only work on this git branch.",
+    "model": "Only this model.",
+    "tool": "Only calls of this tool, and their output.",
+    "status": "Only this status, such as pending, or sessions that ended this way: error, "
+    "interrupted, finished. A part is enough.",
+    "errors": "Only sessions in which a call or a request failed.",
+    "min_cost": "Only sessions that cost this many dollars or more.",
+    "since": "From this time on: 12h, 7d, yesterday, monday, 'last week', '3 weeks ago' or a date.",
+    "until": "Up to this time; a day, week or month is included.",
+}
+"""What an answer can be limited by. A command completes the sentences of project and source."""

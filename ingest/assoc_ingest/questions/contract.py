@@ -22,7 +22,7 @@ from ..errors import ERROR_CODES
 from ..sql import Query
 from ..terminal import safe_json, wrap
 from . import QUESTIONS
-from .question import hints_of, named
+from .question import Question, hints_of, named, names_beside
 from .show import PLACE
 
 ANSWER = {
@@ -50,7 +50,6 @@ BESIDE = {
         "subagent": "key of the subagent that was asked for, or null",
     },
     "list": {"hidden": "options that show more rows, and how many: {--all, --gone}"},
-    "stats": {"totals": "what all rows add up to"},
 }
 """Fields that some commands have beside those of every answer."""
 
@@ -75,16 +74,17 @@ def contract() -> dict[str, object]:
         sql.migrate(connection)
         lists = {name: _columns(connection, one) for name, one in sql.queries("lists").items()}
         reports = {name: _columns(connection, one) for name, one in sql.queries("reports").items()}
+    questions = [*map(named, QUESTIONS)]
     lists["sessions"] += ["cost_usd", "unpriced", "partial", "is_lower_bound", "resume"]
     return {
         "schema": SCHEMA,
         "options": OPTIONS,
         "answer": ANSWER,
-        "beside": {**BESIDE, **{name: _beside(named(name).answer) for name in QUESTIONS}},
+        "beside": {**BESIDE, **{one.name: _beside(one.answer) for one in questions if one.items}},
         "nothing": NOTHING,
         "error": {"code": ERROR_CODES, "message": "what is wrong", "hint": "what to do, or null"},
         "search": {**_types(Hit), "marks": "array"},
-        **{name: _type(hints_of(named(name).answer)["items"]) for name in QUESTIONS},
+        **{one.name: _fields(one) for one in questions if not one.is_table},
         "secrets": _types(SecretPlace),
         "show": {**PLACE, **_shown(_types(Message))},
         "show STORE:NAME": _types(Entry),
@@ -111,7 +111,7 @@ def lines(width: int) -> Iterator[str]:
     yield "\nOptions of search, show, list, query, stats, blame, fix and secrets:"
     for option, meaning in OPTIONS.items():
         yield from _explained(option, meaning, width)
-    for command in ("search", "show", *QUESTIONS, "secrets"):
+    for command in ("search", "show", *(name for name in QUESTIONS if name in known), "secrets"):
         yield f"\nFields of {command}:"
         yield from _indented(", ".join(known[command]), width)
     for name, columns in known["list"].items():
@@ -131,8 +131,14 @@ def _columns(connection: sqlite3.Connection, query: Query) -> list[str]:
 
 def _beside(answer: type) -> dict[str, str]:
     """Return what the fields mean that an answer has beside its items."""
-    hints = hints_of(answer).items()
-    return {name: get_args(hint)[1] for name, hint in hints if name not in ("items", "total")}
+    hints = hints_of(answer)
+    return {name: get_args(hints[name])[1] for name in names_beside(answer) if name != "nothing"}
+
+
+def _fields(question: Question) -> Any:
+    """Return the fields of the items of an answer; of one that is no list, its own."""
+    hints = hints_of(question.answer)
+    return _type(hints["items"]) if question.items else _types(question.answer)
 
 
 def _types(of: type) -> dict[str, Any]:

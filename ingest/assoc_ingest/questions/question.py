@@ -11,7 +11,11 @@
 Nothing else is said of it anywhere. Its parameters are the arguments and options of the command,
 the input of the tool for agents (MCP) and the form of the web page. What it returns is a dataclass,
 an `Answer`: its `items` are dataclasses, too, and their fields are those of `--json` and of the
-output of the tool. Its docstring is the help of the command.
+output of the tool. Its docstring is the help of the command. A parameter of type `Filters`, which
+`FilterFields` names, is an option, an argument and a field of the form for each of the filters.
+
+Not every answer is a list of items: one without `items` is a single object. An answer with a method
+`table` consists of rows with columns that only it knows, as a command prints them.
 
 A question knows nothing of who asks but what `Reader` says. How an answer looks is up to its
 templates: `blame.txt` on a terminal, `blame.mcp` for agents, `blame.html` in a browser (`view`).
@@ -21,10 +25,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from importlib import import_module
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    NamedTuple,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from . import FILTERS
 
 if TYPE_CHECKING:
     import sqlite3
@@ -54,16 +68,22 @@ class Reader:
         return items[self.start : self.start + self.limit]
 
 
-class Answer(Protocol):
-    """What a question returns: a dataclass whose other fields stand beside the items."""
+Answer = Any
+"""What a question returns: a dataclass, whose fields are those of `--json` and of the tool.
 
-    @property
-    def items(self) -> Sequence[Any]:
-        """Dataclasses, from `reader.start` on, at most `reader.limit`."""
+A list has `items`, from `reader.start` on and at most `reader.limit`, and `total`, the number of
+all of them. A table has `columns`, too, and a method `table`. Fields with an underscore are for
+the templates alone.
+"""
 
-    @property
-    def total(self) -> int | None:
-        """The number of all items, None if nobody knows."""
+
+class Table(NamedTuple):
+    """The rows of an answer as a command prints them, and what it says below them."""
+
+    rows: Sequence[Sequence[object]]
+    notes: Sequence[str] = ()
+    has_total: bool = False
+    """The last row is the sum of the others."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +93,8 @@ class Field:
     about: str
     name: str = ""
     """What the command's help calls it."""
+    label: str = ""
+    """What a form calls it, if not by its name."""
     most: int = 10**9
     """The largest number; the smallest is 1."""
     is_text: bool = False
@@ -86,11 +108,22 @@ class ProjectField(Field):
     """The project that an answer is limited to: a command adds how it is named."""
 
 
+@dataclass(frozen=True)
+class FilterFields:
+    """Which filters a parameter of type `Filters` takes."""
+
+    names: tuple[str, ...]
+
+
 class Parameter(NamedTuple):
     name: str
     type: type
     field: Field
-    is_required: bool
+    is_required: bool = False
+    default: object = None
+    choices: tuple[str, ...] = ()
+    filters: str = ""
+    """Of a filter: the parameter of the function that it is a part of."""
 
 
 class Size(NamedTuple):
@@ -108,11 +141,11 @@ class Question:
     ask: Callable[..., Answer]
     title: str
     items: str
-    """What its items are, in the plural."""
+    """What its items are, in the plural; empty if the answer is no list."""
     about: str
     """What agents are told of it: what it answers, and when it helps."""
     sizes: Mapping[str, Size]
-    """For each who asks: terminal, json, mcp and web."""
+    """For each who can ask: terminal, json, mcp and web."""
 
     @property
     def name(self) -> str:
@@ -124,16 +157,45 @@ class Question:
         return inspect.cleandoc(self.ask.__doc__ or "")
 
     def parameters(self) -> Iterator[Parameter]:
-        hints = get_type_hints(self.ask, include_extras=True)
+        # Filters take longer to import than the help of a command may take.
+        hints = get_type_hints(self.ask, localns={"Filters": object}, include_extras=True)
         for name, parameter in list(inspect.signature(self.ask).parameters.items())[1:]:
             hint, field = get_args(hints[name])
-            yield Parameter(name, plain(hint), field, parameter.default is parameter.empty)
+            if isinstance(field, FilterFields):
+                yield from (_filter(one, name) for one in field.names)
+                continue
+            kind = plain(hint)
+            choices = get_args(kind) if get_origin(kind) is Literal else ()
+            is_required = parameter.default is parameter.empty
+            default = None if is_required else parameter.default
+            kind = str if choices else kind
+            yield Parameter(name, kind, field, is_required, default, choices)
+
+    def arguments(self, values: Mapping[str, object]) -> dict[str, object]:
+        """Return the arguments of the function, from the values of its parameters."""
+        from ..ask.filters import Filters
+
+        arguments: dict[str, Any] = {}
+        for one in self.parameters():
+            value = values.get(one.name)
+            if one.filters:
+                arguments.setdefault(one.filters, {})[one.name] = value
+            else:
+                arguments[one.name] = one.default if value is None else value
+        return {
+            name: Filters.of(value) if isinstance(value, dict) else value
+            for name, value in arguments.items()
+        }
 
     @property
     def answer(self) -> type:
         """The dataclass that it returns."""
-        returned: type = get_type_hints(self.ask)["return"]
+        returned: type = get_type_hints(self.ask, localns={"Filters": object})["return"]
         return returned
+
+    @property
+    def is_table(self) -> bool:
+        return hasattr(self.answer, "table")
 
 
 def question(
@@ -148,6 +210,12 @@ def named(name: str) -> Question:
     return found
 
 
+def _filter(name: str, filters: str) -> Parameter:
+    about, kind = FILTERS[name], {"errors": bool, "kind": list}.get(name, str)
+    field = ProjectField(about) if name == "project" else Field(about.removesuffix(".") + ".")
+    return Parameter(name, kind, field, filters=filters)
+
+
 def plain(hint: Any) -> Any:
     """Return a type without `| None`."""
     kinds = get_args(hint)
@@ -160,12 +228,25 @@ def hints_of(of: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(of)}
 
 
-def beside(answer: Answer) -> dict[str, object]:
-    """Return the fields that an answer has beside its items and their number."""
-    names = (field.name for field in fields(answer))  # type: ignore[arg-type]
-    return {name: getattr(answer, name) for name in names if name not in ("items", "total")}
+def beside(answer: Answer, *, with_total: bool = False) -> dict[str, object]:
+    """Return the fields that an answer has beside its items; of reasons, only if there are any."""
+    names = names_beside(type(answer), with_total=with_total)
+    values = ((name, getattr(answer, name)) for name in names)
+    return {name: value for name, value in values if name != "nothing" or value is not None}
+
+
+def as_data(item: Any) -> dict[str, object]:
+    """Return an item, a dataclass or a row, as fields."""
+    return asdict(item) if is_dataclass(item) else item  # type: ignore[arg-type]
+
+
+def names_beside(answer: type, *, with_total: bool = False) -> list[str]:
+    left = {"items", "columns", *(["total"] if not with_total else [])}
+    names = (field.name for field in fields(answer))
+    return [name for name in names if name not in left and name[0] != "_"]
 
 
 def context(answer: Answer) -> dict[str, object]:
     """Return what templates know of an answer."""
-    return {**beside(answer), "answer": answer, "items": answer.items, "total": answer.total}
+    known = {field.name: getattr(answer, field.name) for field in fields(answer)}
+    return {**known, "answer": answer}

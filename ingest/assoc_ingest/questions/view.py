@@ -14,10 +14,10 @@ Jinja takes longer to import than a search, so this module is imported where som
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from jinja2.runtime import Context
@@ -27,6 +27,10 @@ from .. import terminal
 from ..terminal import Paint, harmless, one_line, readable
 from .fit import heading, is_plain, quoted
 
+if TYPE_CHECKING:
+    import sqlite3
+
+_SHORT = 20  # letters of a cell that is not broken
 FOLDERS = [Path(__file__).parents[1] / "views"]
 
 
@@ -119,6 +123,41 @@ def _painted(colour: str | None = None, **style: bool) -> Callable[..., Shown]:
     return paint
 
 
+# -- in a page -------------------------------------------------------------------------------------
+
+
+def page_table(connection: sqlite3.Connection, rows: list[dict[str, object]]) -> Markup:
+    """Return rows as the table of a page; numbers are aligned at the right."""
+    from ..ask.output import shown_cells
+
+    headers, cells = shown_cells(connection, list(rows[0]), [tuple(row.values()) for row in rows])
+    kept = [at for at in range(len(headers)) if any(row[at] not in (None, "") for row in cells)]
+    classes = {at: _class([row[at] for row in cells]) for at in kept}
+
+    def line(tag: Markup, row: Sequence[object]) -> Markup:
+        return Markup("<tr>%s</tr>") % Markup("").join(
+            Markup("<{0}{1}>{2}</{0}>").format(tag, classes[at], _of_cell(row[at])) for at in kept
+        )
+
+    head, body = line(Markup("th"), headers), Markup("").join(line(Markup("td"), r) for r in cells)
+    return Markup(
+        '<div class="ai-wide" tabindex="0" role="region" aria-label="Rows">'
+        "<table><thead>{}</thead><tbody>{}</tbody></table></div>"
+    ).format(head, body)
+
+
+def _class(values: Sequence[object]) -> Markup:
+    """Return the class of a column: numbers stand at the right, and short words on one line."""
+    if all(value is None or isinstance(value, int | float | terminal.Figure) for value in values):
+        return Markup(' class="ai-number"')
+    is_short = all(len(str(value)) <= _SHORT for value in values)
+    return Markup(' class="ai-short"') if is_short else Markup("")
+
+
+def _of_cell(value: object) -> object:
+    return f"{value:,}" if isinstance(value, int) else _of_page(value)
+
+
 # -- for agents ------------------------------------------------------------------------------------
 
 
@@ -141,7 +180,10 @@ _FILTERS: dict[str, Any] = {
     "repr": repr,
     "sentence": Shown,  # of the program, nothing that was stored
     "wrap": _wrapped,
+    "size": terminal.size,
     "bold": _painted(bold=True),
     "cyan": _painted("cyan"),
     "dim": _painted(dim=True),
+    "red": _painted("red"),
+    "yellow": _painted("yellow"),
 }

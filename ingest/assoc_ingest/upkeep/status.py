@@ -1,17 +1,14 @@
-"""Shows what is indexed, how far, and what is wrong."""
+"""What is indexed, how far, and what is wrong: the facts of `status`."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
-import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from .. import sql, terminal
-from ..ask.output import write, write_table
+from .. import sql
 from ..fields import number
 from ..files.exclusions import load_secrets
 from ..files.stored_names import original_root, stored_name
@@ -19,64 +16,35 @@ from ..files.walk import DIRECTORY, FILE, Walk, entries, kind_of_entry
 from ..paths import unlisted
 from ..source import FOREIGN, FOREIGN_DOCUMENT, Source
 from ..sources import SOURCES
-from ..store.database import Clock, lock_of, log_of, of_clock_behind, said
-from ..terminal import Paint, safe, safe_json
+from ..store.database import Clock, lock_of, log_of
 
 _Row = dict[str, object]
-_LISTED = 10
 _DATABASES = (".sqlite", ".sqlite3", ".db", ".vscdb")
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The state of a database; its fields are those of the JSON output."""
-
-    database: str
-    size: int
-    sources: list[_Row]
-    last_run: _Row | None
-    is_running: bool
-    """The last run has no end yet, and the process with the writer's lock is alive."""
-    failed_runs: list[_Row]
-    """Recent runs that were cut off or ended with an error."""
-    clock_behind: str | None
-    """The newest time in the database, if the system clock is behind it."""
-    clock_ahead: str | None
-    """The newest time in the database, if a wrong clock recorded it."""
-    issues: list[_Row]
-    unreadable: list[_Row]
-    """The roots that cannot be read now, and why."""
-    new_lines: list[_Row]
-    """Types of lines that no reader knows, with the oldest version of the agent that wrote them."""
-    new_places: list[_Row]
-    """Directories and databases in homes that no reader knows, with the newest version of the agent
-    that was read there. They are not opened."""
-    pending: int
-    """The number of forgotten items that may have left traces in the database file."""
-
-
-def look(connection: sqlite3.Connection, database: Path) -> Status:
+def facts(connection: sqlite3.Connection, database: Path) -> dict[str, Any]:
+    """Return the fields of a `Status`."""
     runs = _rows(connection, "reports/status_runs")
     clock = Clock(connection)
     is_running = bool(runs) and _is_cut_off(runs[0]) and has_writer(database)
     failed = [run for run in runs if run["error"] is not None or _is_cut_off(run)]
     beside = (database, log_of(database))
     sources = _rows(connection, "reports/status_sources")
-    return Status(
-        str(database),
-        sum(path.stat().st_size for path in beside if path.exists()),
-        sources,
-        runs[0] if runs else None,
-        is_running,
-        failed[1:] if is_running else failed,
-        clock.behind,
-        clock.ahead,
-        _rows(connection, "reports/issues_by_reason"),
-        _unreadable(sources),
-        _new_lines(connection),
-        _new_places(connection, sources),
-        _pending(connection),
-    )
+    return {
+        "database": str(database),
+        "size": sum(path.stat().st_size for path in beside if path.exists()),
+        "sources": sources,
+        "last_run": runs[0] if runs else None,
+        "is_running": is_running,
+        "failed_runs": failed[1:] if is_running else failed,
+        "clock_behind": clock.behind,
+        "clock_ahead": clock.ahead,
+        "issues": _rows(connection, "reports/issues_by_reason"),
+        "unreadable": _unreadable(sources),
+        "new_lines": _new_lines(connection),
+        "new_places": _new_places(connection, sources),
+        "pending": _pending(connection),
+    }
 
 
 def _unreadable(sources: list[_Row]) -> list[_Row]:
@@ -140,18 +108,6 @@ def _new_places(connection: sqlite3.Connection, sources: list[_Row]) -> list[_Ro
     return rows
 
 
-def sentences_of_places(rows: list[_Row]) -> Iterator[str]:
-    """Yield a sentence for each home that has directories or databases that no reader knows."""
-    homes: dict[tuple[object, ...], list[_Row]] = {}
-    for row in rows:
-        homes.setdefault((row["root"], row["label"], row["version"]), []).append(row)
-    for (root, label, version), new in homes.items():
-        named = ", ".join(f"{row['kind']} {row['name']}" for row in new[:_LISTED])
-        more = f" and {len(new) - _LISTED} more" if len(new) > _LISTED else ""
-        read = f" (last read there: {label} {version})" if version else ""
-        yield safe(f"Not known and not opened in {root}: {named}{more}{read}")
-
-
 def _numbers(version: object) -> list[int]:
     return [number(part) or 0 for part in str(version).split(".")]
 
@@ -188,75 +144,6 @@ def has_writer(database: Path) -> bool:
     except (ProcessLookupError, OverflowError):
         return False
     return True
-
-
-def write_status(connection: sqlite3.Connection, status: Status, *, as_json: bool) -> None:
-    """Print the state, as text or as one JSON object."""
-    if as_json:
-        write([safe_json(asdict(status)) + "\n"])
-        return
-    paint = Paint.for_stream(sys.stdout)
-    write([f"{status.database}, {terminal.size(status.size)}\n"])
-    if status.last_run is None:
-        write(["No sync has run yet.\n"])
-    else:
-        write([_of_run(status.last_run, is_running=status.is_running) + "\n"])
-    if status.sources:
-        write(["\n"])
-        _table(connection, status.sources)
-    for run in status.failed_runs[:_LISTED]:
-        how = f"failed: {run['error']}" if run["error"] else "was interrupted"
-        started = terminal.moment(str(run["started_at"]))
-        write([paint(f"\nThe sync of {started} {how}\n", "red")])
-    if status.clock_behind:
-        write([paint(f"\n{of_clock_behind(status.clock_behind)}\n", "red")])
-    if status.clock_ahead:
-        ahead = said(status.clock_ahead)
-        write([paint(f"\nA sync was recorded at {ahead}: the clock was ahead.\n", "red")])
-    for row in status.unreadable:
-        write([paint(f"\nCould not read {row['root']}: {row['reason']}\n", "red")])
-    write(paint(f"\n{line}\n", "yellow") for line in sentences_of(status.new_lines))
-    places = sentences_of_places(status.new_places)
-    write(paint(f"\n{line}\n", "yellow") for line in places)
-    if status.pending:
-        remedy = "Traces of forgotten data may remain in the file. Run: assoc-ingest compact"
-        write([paint(f"\n{remedy}\n", "red")])
-    if status.issues:
-        write(["\n"])
-        _table(connection, status.issues[:_LISTED])
-        write(["\nTo list them: assoc-ingest list issues\n"])
-
-
-def _of_run(run: _Row, *, is_running: bool) -> str:
-    text = f"Last sync {terminal.moment(str(run['started_at']))}"
-    if run["finished_at"] is None:
-        return f"{text}, {'still running' if is_running else 'interrupted'}"
-    counts = [
-        terminal.many(int(str(run[name])), word)
-        for name, word in (("files_read", "file"), ("rows", "block"), ("issues", "issue"))
-    ]
-    return f"{text}: {', '.join(counts)}, {terminal.size(int(str(run['bytes_read'])))}"
-
-
-def sentences_of(rows: list[_Row]) -> Iterator[str]:
-    """Yield a sentence for each version of an agent that writes lines of unknown types."""
-    versions: dict[str, list[_Row]] = {}
-    for row in rows:
-        versions.setdefault(f"{row['label']} {row['version'] or ''}".strip(), []).append(row)
-    for version, new in versions.items():
-        named = [
-            f"{' '.join(filter(None, (str(row['type']), str(row['subtype']))))}"
-            f" ({terminal.many(int(str(row['lines'])), 'line')})"
-            for row in new[:_LISTED]
-        ]
-        more = f" and {len(new) - _LISTED} more" if len(new) > _LISTED else ""
-        are = "kind of line is" if len(new) == 1 else "kinds of lines are"
-        yield safe(f"{len(new)} {are} new in {version}: {', '.join(named)}{more}")
-
-
-def _table(connection: sqlite3.Connection, rows: list[_Row]) -> None:
-    names = list(rows[0])
-    write_table(connection, names, [list(row.values()) for row in rows], whole=False)
 
 
 def _rows(connection: sqlite3.Connection, name: str) -> list[_Row]:

@@ -36,20 +36,27 @@ if TYPE_CHECKING:
 # they name is looked at.
 
 
-TABLES = (*search_page.TABLES, "tool_calls", "links")
+TABLES = (
+    *search_page.TABLES, "tool_calls", "links", "responses", "prices", "sources", "sync_runs",
+    "issues", "line_types",
+)  # fmt: skip
 _LONGEST = 20_000  # letters of a value: a traceback is long
 
 
 def views() -> list[tuple[str, Callable[[Datasette, Request], Any]]]:
     """Return the path and the view of each page."""
-    return [(rf"^/(?P<database>[^/]+)/-/{name}/?$", partial(_view, name)) for name in QUESTIONS]
+    names = [one.name for one in _questions()]
+    return [(rf"^/(?P<database>[^/]+)/-/{name}/?$", partial(_view, name)) for name in names]
+
+
+def _questions() -> list[Question]:
+    return [one for one in map(named, QUESTIONS) if "web" in one.sizes]
 
 
 def links(datasette: Datasette, database: str) -> list[tuple[str, str, str]]:
     """Return the title, the address and the first sentence of the help of each page."""
     base = datasette.urls.database(database)
-    questions = map(named, QUESTIONS)
-    return [(one.title, f"{base}/-/{one.name}", one.help.split("\n")[0]) for one in questions]
+    return [(one.title, f"{base}/-/{one.name}", one.help.split("\n")[0]) for one in _questions()]
 
 
 async def _view(name: str, datasette: Datasette, request: Request) -> Response:
@@ -66,7 +73,7 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
     def read(connection: sqlite3.Connection) -> dict[str, object]:
         start = (number - 1) * size.items
         reader = Reader(connection, size.items, size.each, start, has_disk=False)
-        values = {one.name: _value(one, given[one.name]) for one in fields}
+        values = question.arguments({one.name: _value(one, given[one.name]) for one in fields})
         return _answered(question, reader, values, partial(session_path, datasette, database))
 
     shown: dict[str, object] = {
@@ -89,6 +96,10 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
 
 def _value(parameter: Parameter, text: str) -> object:
     """Return what a field of the form says, None if it is empty."""
+    if parameter.choices and text and text not in parameter.choices:
+        raise PageError(400, f"{parameter.name} is one of {', '.join(parameter.choices)}.")
+    if parameter.type is list:
+        return tuple(filter(None, [text]))
     if parameter.type is not int or not text:
         return text or None
     if not (text.isascii() and text.isdigit() and 0 < int(text[:12]) <= parameter.field.most):
@@ -99,17 +110,18 @@ def _value(parameter: Parameter, text: str) -> object:
 def _answered(
     question: Question, reader: Reader, given: dict[str, object], path: Callable[[str], str]
 ) -> dict[str, object]:
-    from ..questions.view import rendered
+    from ..questions.view import page_table, rendered
 
-    found = question.ask(reader, **given)
-    block = "answer" if found.items else "empty"
-    body = rendered(
-        question.name, "html", block, {**context(found), "open": partial(_address, path)}
-    )
-    return {
-        "body": body,
-        "has_more": (found.total or 0) > reader.start + len(found.items),
+    answer = question.ask(reader, **given)
+    items = answer.items if question.items else None
+    known = {
+        **context(answer),
+        "open": partial(_address, path),
+        "table": partial(page_table, reader.db),
     }
+    body = rendered(question.name, "html", "empty" if items == [] else "answer", known)
+    has_more = items is not None and answer.total > reader.start + len(items)
+    return {"body": body, "has_more": has_more}
 
 
 def _address(path: Callable[[str], str], ref: str) -> str:
