@@ -141,6 +141,8 @@ def test_what_belongs_to_the_project_is_there(limited: Tools) -> None:
 
 
 WAYS: list[tuple[str, Object]] = [
+    *(("stats", {"by": by}) for by in ("project", "session", "model", "tool")),
+    ("stats", {"session": KEYS[1]}),
     *(("search", {"query": query}) for query in (
         "frost", "xylophon", "xylofone", "xylofone piano", "xyl*", "title",
         "frost project:xxx",
@@ -270,7 +272,7 @@ def test_a_project_that_is_not_there_names_no_other(
 def test_what_would_name_another_project_is_not_offered(database: Path) -> None:
     tools = Tools(Index(Settings(database, project=HERE)))
     offered = {tool.described()["name"]: tool.described() for tool in tools.offered()}
-    assert set(offered) == {"recent", "search", "open", "blame", "fix", "sql"}
+    assert set(offered) == {"recent", "search", "open", "blame", "fix", "stats", "sql"}
     for name in offered:
         properties: Any = offered[name]["inputSchema"]
         assert not {"project", "cwd"} & properties["properties"].keys()
