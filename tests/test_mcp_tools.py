@@ -164,7 +164,10 @@ def test_the_schema_of_a_tool_names_every_field_of_its_items(name: str, demo: Ca
     named: Any = schema["properties"]["items"]["items"]  # type: ignore[index]
     for arguments in GOLDEN_CALLS[name]:
         items = demo(name, **arguments).get("items", [])
-        assert {field for item in items for field in item} - {"cut"} <= named["properties"].keys()
+        if "properties" in named:  # the columns of a report are those of its query
+            assert {field for item in items for field in item} - {"cut"} <= named[
+                "properties"
+            ].keys()
 
 
 # -- budgets --------------------------------------------------------------------------------------
