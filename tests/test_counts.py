@@ -6,6 +6,7 @@ import datetime
 import html
 import json
 import os
+import random
 import re
 import shutil
 import sqlite3
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from benchmarks.generate import generate
+from tests.support.cases import CASES, DEMO, home_of
 from tests.support.counting import (
     Call,
     Prices,
@@ -24,6 +26,8 @@ from tests.support.counting import (
     Session,
     blocks,
     objects,
+    pieces,
+    programs,
     sessions,
     stated,
 )
@@ -351,10 +355,11 @@ def summed(row: dict[str, Any]) -> list[int]:
 def test_lists_and_show_say_what_was_counted(counted: Home, shell: Shell) -> None:
     listed = {row["session_key"]: row for row in asked(shell, "list", "sessions")["items"]}
     expected = {
-        key: (one.prompts, one.messages, len(one.calls), one.tokens[1], *one.times)
+        key: (one.prompts, one.messages, one.copied, len(one.calls), one.tokens[1], *one.times)
         for key, one in counted.shown.items()
     }
-    columns = "prompt_count", "message_count", "tool_call_count", "output_tokens"
+    columns = ("prompt_count", "message_count", "copied_message_count", "tool_call_count",
+               "output_tokens")  # fmt: skip
     found = {
         key: (*(row[column] or 0 for column in columns),
               row["started_at"], row["ended_at"])
@@ -513,23 +518,114 @@ def test_projects_have_the_conversations_of_their_directories(counted: Home, she
     assert sum(row["responses"] for row in usage) == len(counted.responses)
 
 
+APPLICATIONS = ("ccinsights", "chorus", "cortex")
+
+
+@pytest.mark.parametrize("name", [
+    *(name for name in CASES if name.split("/")[0] in APPLICATIONS),
+    *(f"{application}/generated" for application in APPLICATIONS),
+])  # fmt: skip
+def test_what_programs_around_agents_wrote_is_counted(
+    name: str, template: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    application = name.split("/")[0]
+    if name.endswith("/generated"):
+        home = _converse(tmp_path / "home", application)
+    else:
+        home = home_of(name, tmp_path / "case")
+    homes = [home, DEMO / application]
+    database = Path(shutil.copy(template, tmp_path / "db.db"))
+    shell = Shell(database, capsys)
+    for place in homes:
+        sync(database, [place])
+    expected = {key: counts for place in homes for key, counts in programs(place).items()}
+    assert len(expected) > 1
+    items = asked(shell, "list", "sessions", "--all", "--source", application)["items"]
+    found = {
+        row["session_key"]: (row["message_count"], row["prompt_count"])
+        for row in items if row["kind"] != "listed"
+    }  # fmt: skip
+    assert found == expected
+    index = Index(Settings(database))
+    for key, (messages, prompts) in expected.items():
+        session = asked(shell, "show", key)["session"]
+        assert (session["message_count"], session["prompt_count"]) == (messages, prompts), key
+        answer: Any = Tools(index).call("open", {"ref": key})
+        (item,) = answer["structuredContent"]["items"]
+        assert (item.get("messages", 0), item.get("prompt_count", 0)) == (messages, prompts), key
+    index.close()
+
+
+def _converse(home: Path, application: str) -> Path:
+    """Write conversations of lines of all types, in any order."""
+    order = random.Random(application)
+    path, types, said = {
+        "chorus": ("sessions/w1/g1/k{}-messages.jsonl",
+                   ("user", "assistant", "tool_use", "tool_result", "system", "error",
+                    "research_progress", "research_result"), "content"),
+        "ccinsights": ("projects/5ad8ff26/chats/chat-{}.chat.jsonl",
+                       ("user", "assistant", "tool_use", "tool_result", "system_notification",
+                        "session_marker", "context_summary"), "text"),
+        "cortex": ("transcripts/agent{}/transcript.jsonl", ("user", "assistant"), "content"),
+    }[application]  # fmt: skip
+    kind = "role" if application == "cortex" else "type"
+    for number in range(8):
+        lines = [
+            {kind: order.choice(types), said: f"said {place}", "toolUseId": f"t{place}",
+             "timestamp": f"2026-02-03T10:00:{place:02}.000Z", "uuid": f"{number}-{place}"}
+            for place in range(order.randint(1, 40))
+        ]  # fmt: skip
+        if application == "cortex":
+            lines = [{**line, "timestamp": 1771250500000 + at} for at, line in enumerate(lines)]
+        write(home, path.format(number), *lines)
+    return home
+
+
 def test_files_are_those_on_the_disk(counted: Home, shell: Shell) -> None:
     files = asked(shell, "list", "files")["items"]
     for row in files:
         path = Path(row["root"], row["path"])
         assert row["size"] == path.stat().st_size, path
         if row["kind"] in ("transcript", "agent"):
-            assert row["line_count"] >= sum(1 for _ in objects(path)), path
+            assert row["line_count"] == pieces(path), path
     status = shell.json("status", "--json", "--db", str(shell.database))
     assert isinstance(status, dict)
-    assert sum(source["file_count"] for source in status["sources"]) == len(files)
-    assert sum(source["bytes"] for source in status["sources"]) == sum(r["read"] for r in files)
+    told = sum(source["block_count"] for source in status["sources"])
+    for source in status["sources"]:
+        root = Path(source["root"])
+        own = [row for row in files if Path(row["root"]) == root]
+        assert source["file_count"] == len(own)
+        assert source["bytes"] == sum(row["read"] for row in own)
+        logs = [Path(root, row["path"]) for row in own if row["kind"] in ("transcript", "agent")]
+        assert sum(path.stat().st_size for path in logs) <= source["bytes"]
+        assert source["gone_count"] == 0
+        held = {key for key, one in counted.counted.items() if set(one.files) & set(logs)}
+        mains = [path for path in logs if path.parent.parent.name == "projects"]
+        silent = {path.stem[-36:] for path in mains}  # nothing was said in some of them
+        listed = asked(shell, "list", "sessions", "--all")["items"]
+        named = {row["session_key"] for row in listed if row["kind"] in ("listed", "side_files")}
+        with closing(sqlite3.connect(shell.database)) as connection:
+            rows = connection.execute(
+                "select s.session_key from sessions s join sources o on o.id = s.source_id"
+                " where o.root = ?", (source["root"],),
+            )  # fmt: skip
+            keys = {key for (key,) in rows}
+            (others,) = connection.execute(
+                "select count(*) from messages m join files f on f.id = m.file_id"
+                " join sources o on o.id = f.source_id where o.root = ?"
+                " and (m.role = 'system' or m.kind = 'queued_prompt')", (source["root"],),
+            ).fetchone()  # fmt: skip
+        assert source["session_count"] == len(keys)
+        assert held <= keys <= held | silent | named, "others are named by lists and side files"
+        if source["kind"] == "claude":
+            assert source["block_count"] - others == blocks(root).total()
     assert status["last_run"]["files_read"] == len(files)
     with closing(sqlite3.connect(shell.database)) as connection:
-        (blocks,) = connection.execute("select count(*) from messages").fetchone()
-    assert status["last_run"]["rows"] == blocks
+        (stored,) = connection.execute("select count(*) from messages").fetchone()
+    assert status["last_run"]["rows"] == told == stored
     assert shell("status", "--db", str(shell.database)) == 0
-    assert f"{blocks:,} block{'s' * (blocks != 1)}" in shell.out
+    assert f"{stored:,} block{'s' * (stored != 1)}" in shell.out
+    assert " blocks" in shell.out.splitlines()[3], "a message is a line, and has several"
     issues = asked(shell, "list", "issues")
     assert sum(row["issue_count"] for row in files) == issues["total"]
     assert sum(row["pieces"] for row in status["issues"]) == issues["total"]
@@ -623,14 +719,19 @@ def test_pages_say_what_was_counted(counted: Home, capsys: pytest.CaptureFixture
     some = sorted(
         counted.shown.items(), key=lambda one: (len(one[1].files), len(one[1].calls)), reverse=True
     )
-    for key, session in some[:8]:
-        page = words_of(get(site, f"/db/-/session/{key}"))
+    some[8:] = [one for one in some[8:] if one[1].copied]
+    for key, session in some[:12]:
+        html_page = get(site, f"/db/-/session/{key}")
+        page = words_of(html_page)
         sizes = re.search(rf"Size {NUMBER} prompts? · {NUMBER} messages? · {NUMBER} tool calls?",
                           page)  # fmt: skip
         assert sizes is not None, key
         assert [int(one.replace(",", "")) for one in sizes.groups()] == [
             session.prompts, session.messages, len(session.calls)
         ]  # fmt: skip
+        if "ai-copies" in html_page.text and 'rel="next"' not in html_page.text:
+            folded = re.findall(r"<summary>([\d,]+) messages? copied from", html_page.text)
+            assert sum(int(one.replace(",", "")) for one in folded) == session.copied, key
         timeline = get(site, f"/db/-/session/{key}/timeline")
         own = sum(not one.of_subagent for one in session.calls)
         in_turns = re.findall(r'>([\d,]+)<span class="ai-unit"> calls?<', timeline.text)

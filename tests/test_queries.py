@@ -402,4 +402,4 @@ def test_sessions_are_listed_with_their_project(connection: sqlite3.Connection) 
 
 def test_sources_are_counted(connection: sqlite3.Connection) -> None:
     (source,) = _run(connection, "reports/status_sources")
-    assert (source["file_count"], source["session_count"], source["message_count"]) == (3, 1, 7)
+    assert (source["file_count"], source["session_count"], source["block_count"]) == (3, 1, 7)

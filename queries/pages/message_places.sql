@@ -5,6 +5,7 @@ select
     m.file_id,
     m.byte_offset,
     m.block,
+    m.role in ('user', 'assistant') and m.kind <> 'queued_prompt' as is_message,
     o.file_id as original_file_id,
     o.byte_offset as original_offset,
     o.block as original_block,

@@ -14,7 +14,7 @@ with read as (
 said as (
     select
         f.source_id,
-        count(*) as message_count
+        count(*) as block_count
     -- scans messages: counts the entries of an index, which is a fraction of the table.
     from (select file_id from messages) m
     join files f on f.id = m.file_id
@@ -26,7 +26,7 @@ select
     coalesce(read.file_count, 0) as file_count,
     coalesce(read.gone_count, 0) as gone_count,
     (select count(*) from sessions x where x.source_id = s.id) as session_count,
-    coalesce(said.message_count, 0) as message_count,
+    coalesce(said.block_count, 0) as block_count,
     coalesce(read.bytes, 0) as bytes,
     s.last_synced_at,
     s.gone_at

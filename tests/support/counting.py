@@ -56,6 +56,21 @@ def objects(path: Path) -> Iterator[Object]:
             text = text[end:].strip()
 
 
+def pieces(path: Path) -> int:
+    """Return how many objects a log has, and pieces of lines that are none."""
+    found = 0
+    for line in path.read_bytes().split(b"\n"):
+        text = line.decode("utf-8", "replace").strip()
+        while text:
+            found += 1
+            try:
+                _, end = json.JSONDecoder().raw_decode(text)
+            except ValueError:
+                break
+            text = text[end:].strip()
+    return found
+
+
 def moment(text: str) -> str:
     """Return a time in UTC to the millisecond; what is finer is cut off."""
     time = datetime.fromisoformat(text)
@@ -181,6 +196,8 @@ class Session:
 
     prompts: int = 0
     messages: int = 0
+    copied: int = 0
+    """Messages that another conversation counts."""
     calls: list[Call] = field(default_factory=list)
     responses: list[Response] = field(default_factory=list)
     subagents: dict[str, int] = field(default_factory=dict)
@@ -316,7 +333,7 @@ def sessions(*homes: Path) -> dict[str, Session]:
         )  # fmt: skip
     files.sort(key=lambda file: file.rank)
     found: dict[str, Session] = defaultdict(Session)
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for file in files:
         session = found[file.session]
         session.files.append(file.path)
@@ -345,8 +362,8 @@ def _roots(file: _File) -> dict[object, str]:
     return roots
 
 
-def _count_lines(file: _File, session: Session, seen: set[str]) -> None:
-    """Count the lines of a file that no file before it has."""
+def _count_lines(file: _File, session: Session, seen: dict[str, str]) -> None:
+    """Count the lines of a file that no file before it has; `seen` says whose those are."""
     results = _results(file.lines)
     calls: set[str] = set()
     for line in file.lines:
@@ -354,13 +371,15 @@ def _count_lines(file: _File, session: Session, seen: set[str]) -> None:
         if isinstance(line.get("timestamp"), str) and line["timestamp"] > "2000":
             times = session.agent_times if file.agent is not None else session.own_times
             times.append(moment(line["timestamp"]))
+        is_agents = file.agent is not None or line.get("isSidechain") is True
         if isinstance(uuid, str) and uuid in seen:
+            is_message = kind in ("user", "assistant") and not is_agents
+            session.copied += is_message and seen[uuid] != file.session
             continue
         if isinstance(uuid, str):
-            seen.add(uuid)
+            seen[uuid] = file.session
         if kind == "pr-link" and isinstance(line.get("prUrl"), str):
             session.links.add(line["prUrl"])
-        is_agents = file.agent is not None or line.get("isSidechain") is True
         if not is_agents:
             session.messages += kind in ("user", "assistant")
             session.prompts += typed_text(line) is not None
@@ -506,3 +525,42 @@ def _count_responses(files: list[_File], found: dict[str, Session]) -> None:
                 line["message"].get("stop_reason") is None,
             )
         )  # fmt: skip
+
+
+# -- programs around agents ------------------------------------------------------------------------
+
+
+def programs(home: Path) -> dict[str, tuple[int, int]]:
+    """Return the messages and the prompts of each conversation that Chorus, CC-Insights or Cortex
+    wrote below a home, by its key: what people and agents said, and of that what people typed.
+    """
+    files = {
+        **{path.name.removesuffix("-messages.jsonl"): path
+           for path in home.glob("sessions/*/*/*-messages.jsonl")},
+        **{path.name.removesuffix(".chat.jsonl"): path
+           for path in home.glob("projects/*/chats/*.chat.jsonl")},
+        **{path.parent.relative_to(home / "transcripts").as_posix(): path
+           for path in home.glob("transcripts/**/transcript.jsonl")},
+    }  # fmt: skip
+    found = {}
+    for key, path in files.items():
+        # Cortex itself ignores a line whose content is no text.
+        lines = [
+            line for line in _torn_too(path) if "type" in line or isinstance(line["content"], str)
+        ]
+        kinds = Counter(line.get("type") or line.get("role") for line in lines)
+        found[key] = kinds["user"] + kinds["assistant"] + kinds["research_result"], kinds["user"]
+    return found
+
+
+def _torn_too(path: Path) -> Iterator[Object]:
+    """Yield the objects of a log, and what was appended to a line that was never finished."""
+    for line in path.read_bytes().split(b"\n"):
+        for start in re.finditer(rb'\{"(?:uuid|type|role)":', line):
+            try:
+                yield json.JSONDecoder().raw_decode(
+                    line[start.start() :].decode("utf-8", "replace")
+                )[0]
+            except ValueError:
+                continue
+            break

@@ -432,7 +432,7 @@ def folded_copies(
         row = rows.get(entry.id)
         source = row.original_session if row is not None and row.original_session != own else None
         if run and source != rows[run[0].id].original_session:
-            yield _fold(run, rows[run[0].id])
+            yield _fold(run, rows)
             yield from days
             run, days = [], []
         if source is None:
@@ -441,16 +441,20 @@ def folded_copies(
             run += [*days, entry]
             days = []
     if run:
-        yield _fold(run, rows[run[0].id])
+        yield _fold(run, rows)
     yield from days
 
 
-def _fold(run: list[Entry], row: MessagePlaces) -> Entry:
+def _fold(run: list[Entry], rows: Mapping[int, MessagePlaces]) -> Entry:
     """Return one entry for a run of copies; its link is that of the first."""
-    messages = sum(1 + len(entry.ids) for entry in run if entry.id)
+    row = rows[run[0].id]
+    inside = [rows[one] for entry in run for one in (entry.id, *entry.ids) if one in rows]
+    # A message is a line of a person or an agent: a line has any number of blocks.
+    messages = {one.place[:2] for one in inside if one.is_message}
+    counted = (len(messages), "message") if messages else (len(inside), "notice")
     return Entry(
         0, "copies", cut(row.original_title or row.original_session or ""), "copies",
-        summary=f"{terminal.many(messages, 'message')} copied from another conversation",
+        summary=f"{terminal.many(*counted)} copied from another conversation",
         entries=run,
         is_open=any(entry.is_open for entry in run),
         original=run[0].original,

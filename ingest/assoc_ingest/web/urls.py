@@ -102,6 +102,8 @@ class MessagePlaces(NamedTuple):
     original: BlockPlace | None
     original_session: str | None
     original_title: str | None
+    is_message: bool
+    """Is it of a line that counts as a message?"""
 
 
 class AddressedPlace(NamedTuple):
@@ -179,6 +181,7 @@ def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Messag
         found[row["id"]] = MessagePlaces(
             BlockPlace(row["file_id"], row["byte_offset"], row["block"]),
             original, row["original_session"], row["original_title"],
+            bool(row["is_message"]),
         )  # fmt: skip
     return found
 
