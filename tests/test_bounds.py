@@ -143,6 +143,10 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "secrets.rules.password_port": ("colons", "digits", "letters"),
     "secrets.mask._quote": ("quotes", "backslashes", "escaped quotes"),
     "secrets.mask._letters_of_key": ("letters", "digits"),
+    "secrets.find._escape": ("backslashes", "escaped slashes", "escaped letters"),
+    "secrets.find._needles": ("letters", "beginnings of tokens"),
+    "secrets.find._named_by": ("passwords", "letters", "bearers"),
+    "secrets.find._web_begins": ("beginnings of web tokens", "web tokens"),
     "secrets.find._SIGN": ("dots", "letters"),
     "secrets.find._at_end": ("letters", "digits"),
     "secrets.find._signs": ("dots", "underscores", "beginnings of tokens"),
@@ -235,11 +239,22 @@ def expressions() -> Iterator[tuple[str, Callable[[str], object]]]:
         module = importlib.import_module(found.name)
         for name, held in vars(module).items():
             value = held() if _makes_an_expression(held) else held
+            if (
+                isinstance(value, tuple)
+                and value
+                and all(isinstance(one, re.Pattern) for one in value)
+            ):
+                value = re.compile("|".join(_as_text(one) for one in value))
             method = None if isinstance(value, re.Pattern) else value
             pattern = value if method is None else getattr(value, "__self__", None)
             if isinstance(pattern, re.Pattern):
                 look = partial(_look_with, pattern, method)
                 yield f"{found.name.removeprefix('assoc_ingest.')}.{name}", look
+
+
+def _as_text(pattern: re.Pattern[Any]) -> str:
+    text = pattern.pattern
+    return text.decode() if isinstance(text, bytes) else str(text)
 
 
 def _makes_an_expression(value: object) -> bool:

@@ -324,7 +324,7 @@ class Server:
             (origin_id, version, nonce, as_json(files)),
         )
         answer, numbers = _short(Answer(*row[:3])), row[3]
-        if answer.applied and len(numbers) != len(files):
+        if answer.applied and len(numbers or ()) != len(files):
             raise FleetError(_NO_ANSWER)
         return answer, numbers
 

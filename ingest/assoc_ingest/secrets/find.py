@@ -23,6 +23,7 @@ from base64 import urlsafe_b64decode
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
+from itertools import chain
 from math import log2
 from string import ascii_letters, ascii_uppercase, digits
 
@@ -34,6 +35,7 @@ LONGEST = 24 * 1024
 
 _HEX = frozenset("0123456789abcdefABCDEF")
 _PRINTABLE = frozenset("234567")
+_escape = re.compile(r"\\(?:u00|/)")
 _NESTED = 8  # backslashes before an escape: JSON in JSON in JSON has seven
 
 
@@ -148,18 +150,16 @@ class _View:
 
 def _escapes(raw: str) -> Iterator[tuple[int, int, str]]:
     """Yield the start, the end and the meaning of each escape of a letter, in any order."""
-    for needle in ("\\u00", "\\/"):
-        place = raw.find(needle)
-        while place >= 0:
-            digits = raw[place + 4 : place + 6]
-            start = place
-            while start and place - start < _NESTED and raw[start - 1] == "\\":
-                start -= 1
-            if needle == "\\/":
-                yield start, place + 2, "/"
-            elif digits[:1] in _PRINTABLE and digits[1:] in _HEX:
-                yield start, place + 6, chr(int(digits, 16))
-            place = raw.find(needle, place + len(needle))
+    for match in _escape.finditer(raw):
+        start = place = match.start()
+        while start and place - start < _NESTED and raw[start - 1] == "\\":
+            start -= 1
+        if match[0] == "\\/":
+            yield start, place + 2, "/"
+            continue
+        digits = raw[place + 4 : place + 6]
+        if digits[:1] in _PRINTABLE and digits[1:] in _HEX:
+            yield start, place + 6, chr(int(digits, 16))
 
 
 # -- what providers issue --------------------------------------------------------------------------
@@ -295,7 +295,8 @@ _SIGN = re.compile("[_.~-]")
 _PLAIN_CLASSES = ("[A-Za-z0-9]", "[A-Za-z0-9.]", "[a-z0-9]")
 _BY_SIGN: dict[str, list[tuple[int, str]]] = {}
 """Prefixes by their first sign and the two letters before it; and where that sign is."""
-_WITHOUT_SIGN = []
+_WITHOUT_SIGN: dict[str, list[str]] = {}
+"""The others, by their first letter: what follows it."""
 _IN_CAPITALS, _IN_PLAIN_RUNS = [], []
 """Prefixes before many capitals and digits, and letters, digits and dots: such runs are few."""
 for _prefix, _rule in BY_PREFIX.items():
@@ -306,7 +307,7 @@ for _prefix, _rule in BY_PREFIX.items():
         elif _rule.letters in _PLAIN_CLASSES and _count >= 35 and not _rule.is_cut:
             _IN_PLAIN_RUNS.append(_prefix)
         else:
-            _WITHOUT_SIGN.append(_prefix.encode())
+            _WITHOUT_SIGN.setdefault(_prefix[0], []).append(_prefix[1:])
     else:
         _at = _found.start()
         _BY_SIGN.setdefault(_prefix[_at - 2 : _at + 1], []).append((_at, _prefix))
@@ -336,7 +337,11 @@ def _behind(sign: str) -> str:
     return f"{sign}{quickly}(?:{'|'.join(f'(?<=(?:{stems}){sign})' for stems in whole)})"
 
 
-_signs = re.compile("|".join(map(_behind, "_.~-")))
+_signs = tuple(re.compile(_behind(sign)) for sign in "_.~-")
+_needles = tuple(
+    re.compile(f"{first}(?:{'|'.join(rests)})".encode()) for first, rests in _WITHOUT_SIGN.items()
+)
+_web_begins = re.compile(b"J(?<=eyJ)")
 
 
 def _table_of(letters: str) -> bytes:
@@ -369,26 +374,23 @@ def _begun_tokens(text: str, seen: bytes) -> Iterator[Secret]:
             continue  # the name of something
         end = match.end()
         yield Secret(rule.name, rule.kind, start, end, match[0], prefix)
-    place = seen.find(b"eyJ")
-    while place >= 0:
-        match = rules.jwt.match(text, place)
+    end = 0
+    for found in _web_begins.finditer(seen):
+        match = rules.jwt.match(text, found.end() - 3) if found.end() - 3 >= end else None
         if match is not None:
+            end = match.end()
             yield Secret("jwt", "JWT", *match.span(), match[0], "eyJ")
-        place = seen.find(b"eyJ", place + 3 if match is None else match.end())
 
 
 def _beginnings(text: str, seen: bytes) -> set[int]:
     places = set()
-    for match in _signs.finditer(text):
+    for match in chain.from_iterable(signs.finditer(text) for signs in _signs):
         end = match.end()
         for sign, prefix in _BY_SIGN[text[end - 3 : end]]:
             if text.startswith(prefix, end - 1 - sign):
                 places.add(end - 1 - sign)
-    for needle in _WITHOUT_SIGN:
-        start = seen.find(needle)
-        while start >= 0:
-            places.add(start)
-            start = seen.find(needle, start + len(needle))
+    for needle in _needles:
+        places.update(match.start() for match in needle.finditer(seen))
     for table, run, prefixes in _RUNS:
         shape = seen.translate(table)
         start = shape.find(run)
@@ -412,7 +414,10 @@ def _is_in_word(text: str, start: int) -> bool:
 # -- what its surroundings name --------------------------------------------------------------------
 
 _LOOKED_AT = 1024  # bytes behind a name: each place costs no more than that
-_NAMED_BY = (b"pass", b"pwd", b"secret", b"token", b"credential")
+_named_by = (
+    re.compile(b"p(?:ass|wd)"), re.compile(b"secret"), re.compile(b"credential"),
+    re.compile(b"k(?:ey|(?<=tok)en(?!s))"),  # tokens are a count
+)  # fmt: skip
 _KEYS = tuple(name[:-3].encode() for name in NAMES if name.endswith("key"))
 _OTHER_TOKENS = re.compile(
     r"(?:page|next|prev|continuation|sync|cursor|csrf|xsrf|cancel\w*|design|syntax)[_-]?\Z",
@@ -450,7 +455,7 @@ def _values(text: str, seen: bytes, *, is_log: bool, is_all: bool = False) -> It
         _begun_keys(text, seen, is_log=is_log) if is_all else _keys(text, seen, is_log=is_log)
     )
     lower = seen.lower()
-    for rule, kind, start, end, is_sure in itertools.chain(
+    for rule, kind, start, end, is_sure in chain(
         _named(text, lower), _in_headers(text, lower), _in_addresses(text, seen),
         _in_password_lines(text, seen),
     ):  # fmt: skip
@@ -516,20 +521,19 @@ _Found = tuple[str, str, int, int, bool]
 
 
 def _named(text: str, lower: bytes) -> Iterator[_Found]:
-    for needle in _NAMED_BY:
-        place, done = lower.find(needle), 0
-        while place >= 0:
-            end = place + len(needle)
-            if place >= done and (needle != b"token" or lower[end : end + 1] != b"s"):  # a count
-                done = yield from _assigned(text, place)
-            place = lower.find(needle, end)
-    place, done = lower.find(b"key"), 0
-    while place >= 0:
-        before = lower[max(0, place - 11) : place]
-        if place >= done and before.endswith(_KEYS):
-            ending = max((len(key) for key in _KEYS if before.endswith(key)), default=0)
-            done = yield from _assigned(text, place - ending)
-        place = lower.find(b"key", place + 3)
+    done: dict[bytes, int] = {}
+    for match in chain.from_iterable(names.finditer(lower) for names in _named_by):
+        place, name = match.start(), match[0]
+        if place < done.get(name, 0):
+            continue
+        if name == b"ken":
+            place -= len(b"to")
+        elif name == b"key":
+            before = lower[max(0, place - 11) : place]
+            if not before.endswith(_KEYS):
+                continue
+            place -= max(len(key) for key in _KEYS if before.endswith(key))
+        done[name] = yield from _assigned(text, place)
 
 
 def _assigned(text: str, place: int) -> Generator[_Found, None, int]:
