@@ -6,21 +6,25 @@ shell that a printed command is pasted into.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import unicodedata
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 import pytest
 from tests.support.cases import DEMO, home_of
 from tests.support.hostile import EVIL, SHELL, spoil
-from tests.support.shell import Shell
+from tests.support.shell import Shell, running
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -126,7 +130,8 @@ def filled(hostile: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 ELSEWHERE = {
-    *("watch", "serve", "mcp", "service install", "service uninstall"),  # have tests of their own
+    *("watch", "serve", "mcp"),  # below
+    *("service install", "service uninstall"),  # tests/test_service.py
     *("push", "pull"),  # as all of `remote` that needs a server: tests/fleet
     *(f"remote {name}" for name in (
         "init", "migrate", "add-device", "disallow", "adopt", "new-origin", "withdraw", "prune",
@@ -254,6 +259,139 @@ def test_on_a_terminal_only_our_own_colours_act(filled: Path) -> None:
             assert harmful_in(painted) == []
 
 
+LONG_NAME = ("\x1b]0;owned\x07\x1b[31m\x9b\u202e" + SHELL).replace("/", "")[:200]
+"""What a directory may be called: the system takes no longer names."""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
+@pytest.mark.parametrize("options", [[], ["--log-json"]], ids=["for people", "as JSON"])
+def test_what_a_watch_tells_is_harmless(options: list[str], hostile: Path, tmp_path: Path) -> None:
+    home = Path(shutil.copytree(hostile, tmp_path / LONG_NAME / "home"))
+    (home / "plans/evil.md").write_bytes(b"\xff\x00" + EVIL.encode())
+    arguments = [str(home), "--rescan", "0.2", *options, "--db", str(tmp_path / "assoc.db")]
+    with _started("watch", *arguments) as process:
+        said = _until(process, b"could not be parsed" if not options else b'"pass"')
+        home.rename(home.with_name("away"))
+        said += _until(process, b"issing")
+        said += _ended(process)
+    assert harmful_in(said) == []
+    assert touched_by(said, tmp_path) == []
+    for line in said.splitlines() if options else ():
+        json.loads(line)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
+def test_what_a_server_logs_is_harmless(filled: Path, tmp_path: Path) -> None:
+    place = tmp_path / LONG_NAME
+    place.mkdir()
+    database = Path(shutil.copy(filled, place / "assoc.db"))
+    with _started("serve", "--watch", "--port", "0", "--db", str(database)) as process:
+        said = _until(process, b"Uvicorn running")
+        match = re.search(r"http://127\.0\.0\.1:(\d+)", said)
+        assert match
+        evil = quote(EVIL, safe="")
+        addresses = [
+            b"/", f"/assoc/{evil}".encode(), f"/-/assoc/search?q={evil}".encode(),
+            f"/assoc?sql=select+{evil}".encode(), f"/assoc/sessions/{evil}".encode(),
+            b"/\x1b[31m\x9b\xe2\x80\xae", b"\x1b]0;owned\x07",
+        ]  # fmt: skip
+        for address in addresses:
+            with socket.create_connection(("127.0.0.1", int(match[1])), timeout=60) as asking:
+                asking.sendall(
+                    b"GET %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: \x1b[31m\r\n"
+                    b"Connection: close\r\n\r\n" % (address, int(match[1]))
+                )
+                assert asking.recv(4096).startswith(b"HTTP/1.1 ")
+        database.unlink()
+        said += _until(process, b"while being served")
+    assert harmful_in(said) == []
+    assert touched_by(said, tmp_path) == []
+
+
+_CALLS: list[tuple[str, dict[str, object]]] = [
+    *(("recent", given) for given in ({}, {"cwd": f"/{EVIL}"}, {"project": EVIL})),
+    *(("search", {"query": query, "limit": 20}) for query in ("red", "touch", EVIL)),
+    ("search", {"query": "red", "kinds": [EVIL]}),
+    *(("open", {"ref": ref}) for ref in (SESSION, NAMED, PLAIN, f"{PLAIN}:1", "plan:evil", EVIL)),
+    *(("blame", {"what": what}) for what in ("red", EVIL)),
+    *(("fix", {"error": error}) for error in ("red", EVIL)),
+    *(("sql", {"query": f"select * from {table}"}) for table in ("sessions", "tasks")),
+    *(("sql", given) for given in ({"query": EVIL}, {"schema": EVIL}, {"schema": "all"})),
+    (EVIL, {}), ("open", {EVIL: EVIL}), ("recent", {"limit": EVIL}), ("recent", {"cursor": EVIL}),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_what_a_server_answers_an_agent_is_harmless(filled: Path, tmp_path: Path) -> None:
+    def request(method: str, number: object, **parameters: object) -> bytes:
+        asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": parameters}
+        return json.dumps(asked).encode() + b"\n"
+
+    client = {"name": EVIL, "version": EVIL}
+    lines = [
+        request("initialize", 0, protocolVersion="2025-06-18", capabilities={}, clientInfo=client),
+        *(
+            request("tools/call", number, name=name, arguments=given)
+            for number, (name, given) in enumerate(_CALLS, 1)
+        ),
+        *(request(EVIL, 0), request("ping", EVIL), f"garbage {EVIL}\n".encode()),
+    ]
+    run = subprocess.run(
+        running("mcp", "--no-sync", "--db", str(filled)),
+        input=b"".join(lines), capture_output=True, env=_environment(tmp_path),
+    )  # fmt: skip
+    assert run.returncode == 0
+    out, said = run.stdout.decode(), run.stderr.decode()
+    assert harmful_in(out + said) == []
+    answers = [json.loads(line) for line in out.splitlines()]
+    texts = {
+        answer["id"]: answer["result"]["content"][0]["text"]
+        for answer in answers
+        if "content" in answer.get("result", {})
+    }
+    assert len(texts) >= len(_CALLS) - 1  # an unknown tool is an error of the protocol
+    assert {number: found for number, text in texts.items() if (found := harmful_in(text))} == {}
+    assert touched_by("\n".join([said, *texts.values()]), tmp_path) == []
+
+
+def _environment(place: Path) -> dict[str, str]:
+    return {**os.environ, **dict.fromkeys(("HOME", "USERPROFILE", "XDG_DATA_HOME"), str(place))}
+
+
+@contextmanager
+def _started(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(
+        running(*arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _until(process: subprocess.Popen[bytes], words: bytes) -> str:
+    """Return what a process says up to the line with these words."""
+    assert process.stdout
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if words in line:
+            return b"".join(lines).decode()
+    raise AssertionError(b"".join(lines))
+
+
+def _ended(process: subprocess.Popen[bytes]) -> str:
+    """End a process; return what it says until then."""
+    process.terminate()
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    return said.decode()
+
+
 STUBS = (
     "assoc-ingest",
     "claude",
@@ -264,6 +402,8 @@ STUBS = (
     "pi",
     "show",
     "baseline",
+    "systemctl",
+    "launchctl",
 )
 _begins = re.compile(rf"(?:^|[\s`(])((?:{'|'.join(STUBS)}|cd|--root|--baseline) .*)")
 

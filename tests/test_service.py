@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.hostile import EVIL, SHELL
+from tests.test_every_command import LONG_NAME, harmful_in, touched_by
 
 from assoc_ingest import __main__ as program
 from assoc_ingest.sync.service import LAUNCHD, SYSTEMD, unit, unit_path
@@ -134,6 +136,39 @@ def test_an_agent_of_launchd_is_loaded_and_unloaded(services: Services) -> None:
         f"launchctl bootout {user}/assoc-ingest.watch",
     ]
     assert not path.exists()
+
+
+@posix
+@pytest.mark.parametrize(("kind", "manager"), [(SYSTEMD, "systemctl"), (LAUNCHD, "launchctl")])
+def test_hostile_names_and_complaints_are_said_harmlessly(
+    kind: str, manager: str, services: Services, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.database = tmp_path / LONG_NAME / "assoc.db"
+    monkeypatch.setenv("HOME", str(tmp_path / LONG_NAME))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / LONG_NAME / "config"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", EVIL)
+    (tmp_path / "complaint").write_text(EVIL)
+    services.answers(manager)
+    if kind == LAUNCHD:
+        assert services("install", "--kind", kind) == 2
+        assert "control characters" in services.err
+        assert harmful_in(services.err) == []
+        monkeypatch.delenv("CLAUDE_CONFIG_DIR")
+        services.database = tmp_path / SHELL.partition("\n")[0].replace("/", "") / "assoc.db"
+    said = ""
+    for status in (0, 1):
+        script = tmp_path / "bin" / manager
+        script.write_text(f"#!/bin/sh\n/bin/cat {tmp_path}/complaint >&2\nexit {status}\n")
+        for words in (["print"], ["install"], ["install", "--force"], ["uninstall"]):
+            assert services(*words, "--kind", kind) in (0, 2), services.err
+            said += services.out + services.err
+        unit_path(kind, os.environ).parent.mkdir(parents=True, exist_ok=True)
+        unit_path(kind, os.environ).write_text("another\n")
+        assert services("install", "--kind", kind) == 2
+        assert services("uninstall", "--kind", kind) == 0
+        said += services.err
+    assert harmful_in(said) == []
+    assert touched_by(said, tmp_path) == []
 
 
 # -- what is in a unit ---------------------------------------------------------------------------

@@ -88,7 +88,14 @@ def unit(kind: str, database: Path, environment: Mapping[str, str]) -> str:
         "StandardOutPath": log,
         "StandardErrorPath": log,
     }
-    return plistlib.dumps(agent).decode()
+    try:
+        return plistlib.dumps(agent).decode()
+    except ValueError:
+        raise UsageError(
+            "launchd cannot be told of a path with control characters. Rename the directory of the "
+            "database, give another one with --db, or correct the variables that name the homes of "
+            "agents."
+        ) from None
 
 
 def unit_path(kind: str, environment: Mapping[str, str]) -> Path:
