@@ -60,6 +60,7 @@ COMMANDS = [
     "search --tools red", "search --all-hits red", "search --all-hits --raw touch -n 400",
     f"show {PLAIN}", f"show {PLAIN}:1", "show plan:evil", "show tasks:crew",
     f"show {SESSION}", f"show {SESSION} --json", "stats", "stats --by tool",
+    "recent", "recent -n 50 --json", "recent --cwd /srv/demo",
     "stats --by session", "status", "status --json", "schema", "schema --json", "verify",
     "verify --json", "rebuild",
     "restore --all --to OUT", "restore --all --to OUT --dry-run",

@@ -87,9 +87,9 @@ def test_the_official_client_lists_and_calls_every_tool(
 
     asyncio.run(talk())
     assert seen == {
-        "recent": [False] * 3,
         "search": [False] * 3,
         "open": [False] * 4 + [True],
+        "recent": [False] * 3,
         "blame": [False, False, True],
         "fix": [False, False],
         "stats": [False, True],

@@ -185,3 +185,31 @@ def test_every_question_has_its_templates(name: str) -> None:
         blocks = view.environment(form).get_template(f"{name}.{form}").blocks
         assert set(blocks) == expected[size] - ({"empty"} if not asked.items else set()), form
     assert {"terminal", "json", "web"} <= asked.sizes.keys()
+
+
+def test_recent_work_is_one_answer_for_people_programs_and_browsers(
+    shell: Shell, tmp_path: Path
+) -> None:
+    """What it says of a conversation is compared with the golden answer of the tool elsewhere."""
+    key = "0b7c2f4e-9d31-4a86-b5c0-7e2f9a61d8b3"
+    write(
+        tmp_path / "home", f"projects/-srv-demo/{key}.jsonl",
+        user("paint it red", sessionId=key, cwd="/srv/demo"),
+        user("and blue", "u2", "u1", sessionId=key, cwd="/srv/demo"),
+    )  # fmt: skip
+    write(tmp_path / "home", f"tasks/{key}/1.json",
+          {"id": "1", "subject": "Buy paint", "status": "pending", "description": ""})  # fmt: skip
+    sync(shell.database, [tmp_path / "home"])
+    assert shell("recent", "--project", "demo") == 0
+    assert "0b7c2f4e:1  paint it red" in shell.out
+    assert "0b7c2f4e:2  and blue" in shell.out
+    assert "task  pending  0b7c2f4e  Buy paint" in shell.out
+    answer: Any = shell.json("recent", "--json")
+    assert (answer["conversations"], answer["total"]) == (1, len(answer["items"]))
+    assert [one["text"] for one in answer["items"][0]["prompts"]] == ["paint it red", "and blue"]
+    page = Site(shell.database).get(f"/{shell.database.stem}/-/recent?project=demo")
+    assert "paint it red" in page.words
+    assert "Buy paint" in page.words
+    assert f"/{shell.database.stem}/-/session/0b7c2f4e?at=1" in page.links()
+    assert shell("recent", "--since", "2031-01-01") == 1
+    assert "No activity in that period. Without since 2031-01-01:" in shell.err

@@ -53,7 +53,7 @@ def tool(name: str) -> Tool:
 
 def _property(parameter: Parameter) -> Object:
     field = parameter.field
-    if isinstance(field, ProjectField):
+    if parameter.name == "project":
         return PROJECT
     if parameter.type is list:
         return {"type": "array", "items": TEXT, "description": field.about}

@@ -1,12 +1,13 @@
 """What can be asked. `question` says what a question is; each has a module here, and templates."""
 
-QUESTIONS = ["stats", "blame", "fix", "status"]
+QUESTIONS = ["recent", "stats", "blame", "fix", "status"]
 """In the order of the help. The function has the name of its module, as have its templates."""
 
 FILTERS = {
     "kind": "Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...); can be "
     "given several times.",
     "project": "Only this project",
+    "cwd": "Only the project of this directory, or of the nearest one above it: an absolute path.",
     "session": "Only this session, given by a prefix of its key.",
     "source": "Only this source",
     "branch": "Only work on this git branch.",

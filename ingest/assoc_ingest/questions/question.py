@@ -105,7 +105,7 @@ class Field:
 
 
 class ProjectField(Field):
-    """The project that an answer is limited to: a command adds how it is named."""
+    """The project that an answer is limited to: who can see only one has none to name."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,8 @@ def named(name: str) -> Question:
 
 def _filter(name: str, filters: str) -> Parameter:
     about, kind = FILTERS[name], {"errors": bool, "kind": list}.get(name, str)
-    field = ProjectField(about) if name == "project" else Field(about.removesuffix(".") + ".")
+    is_project = name in ("project", "cwd")
+    field = ProjectField(about) if is_project else Field(about.removesuffix(".") + ".")
     return Parameter(name, kind, field, filters=filters)
 
 

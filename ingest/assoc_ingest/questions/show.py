@@ -7,7 +7,7 @@ tool `open` gives agents a summary of a conversation first, then its messages.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Annotated, Any
@@ -22,6 +22,7 @@ from ..ask.queries import spent_of
 from ..ask.refs import Entry, KeyMatch, Line, Names, entries_of, resolve, split
 from ..ask.show import Look
 from ..errors import NotFoundError, UsageError
+from .recent import Mask, Outcome, Prompt, branches, ending, prompts
 
 Opened = tuple[Conversation, KeyMatch | Line] | list[Entry]
 
@@ -143,21 +144,6 @@ def _items(conversation: Conversation, excerpt: Excerpt, options: Options) -> It
 
 
 @dataclass
-class Prompt:
-    ref: str | None
-    number: int
-    time: str | None
-    text: str
-
-
-@dataclass
-class Outcome:
-    ref: str | None
-    time: str | None
-    text: str
-
-
-@dataclass
 class Summary:
     """What a conversation was about, what was asked, how it ended, what it changed."""
 
@@ -268,12 +254,8 @@ _COLUMNS = {
     "forked_from": "forked_from",
 }
 """Fields of a summary, and of which column of the session they are."""
-_PROMPTS = 4  # from each end
 _MOST_LISTED = 20  # entries of a list
-_LONGEST = 600  # letters of a prompt
 _OF_OUTCOME = 3_000
-
-Mask = Callable[[str], str]
 
 
 def summary(conversation: Conversation, mask: Mask = str) -> Summary:
@@ -316,40 +298,6 @@ def summary(conversation: Conversation, mask: Mask = str) -> Summary:
     )  # fmt: skip
 
 
-def branches(connection: sqlite3.Connection, session: object) -> list[str]:
-    """Return the branches on which a conversation was held, if there were several."""
-    rows = sql.ask(connection, "pages/session_branches", session=session)
-    stated = [str(row["branch"]) for row in islice(rows, _MOST_LISTED)]
-    return stated if len(stated) > 1 else []
-
-
-def prompts(
-    connection: sqlite3.Connection, session: object, names: Names, mask: Mask, most: int = _PROMPTS
-) -> list[Prompt]:
-    """Return the first and the last prompts of a conversation."""
-    rows = sql.ask(connection, "pages/session_prompts", sessions=f"[{session}]", limit=most)
-    return [
-        Prompt(
-            names.of(row["file_id"], row["byte_offset"]), row["number"], row["timestamp"],
-            _cut(mask(typed(row["kind"], row["text"] or "")), _LONGEST),
-        )
-        for row in rows
-    ]  # fmt: skip
-
-
-def ending(
-    connection: sqlite3.Connection, session: object, names: Names, mask: Mask, most: int = _LONGEST
-) -> tuple[str, Outcome | None]:
-    """Return how a conversation ended, and the last text of the agent."""
-    end = sql.ask(connection, "pages/session_ends", sessions=f"[{session}]").fetchone()
-    state = str(end["state"]) if end is not None else "finished"
-    last = sql.ask(connection, "pages/last_answer", session=session).fetchone()
-    if last is None:
-        return state, None
-    ref = names.of(last["file_id"], last["byte_offset"])
-    return state, Outcome(ref, last["timestamp"], _cut(mask(str(last["text"])), most))
-
-
 def of_message(names: Names, excerpt: Excerpt, root: str, message: Message) -> OpenedMessage:
     """Return a message; what a person typed without the tags around it."""
     line = names.line(message.file_id, message.byte_offset)
@@ -385,7 +333,3 @@ def _listed(rows: Iterable[sqlite3.Row]) -> list[dict[str, object]]:
         {name: row[name] for name in row.keys() if name != "id" and row[name] is not None}  # noqa: SIM118
         for row in islice(rows, _MOST_LISTED)
     ]
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[:most] + "…"
