@@ -64,6 +64,28 @@ def _names(database: Path) -> list[str]:
     return sorted(path.name for path in database.parent.glob(f"{database.name}*"))
 
 
+def test_it_is_on_the_disk_before_it_has_its_name(
+    home: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a power failure leaves an empty file where the next sync looks for a database."""
+    done: list[tuple[str, int]] = []
+    fsync, link = os.fsync, os.link
+
+    def fsync_told(descriptor: int) -> None:
+        done.append(("fsync", os.fstat(descriptor).st_ino))
+        fsync(descriptor)
+
+    def link_told(source: Path, target: Path) -> None:
+        done.append(("link", os.stat(source).st_ino))
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync_told)
+    monkeypatch.setattr(os, "link", link_told)
+    sync(place / "built.db", [home])
+    number = (place / "built.db").stat().st_ino
+    assert done == [("fsync", number), ("link", number)]
+
+
 @of_groups
 def test_every_case_ends_as_in_its_place(group: str, place: Path) -> None:
     built, ordinary, homes = place / "built.db", place / "ordinary.db", homes_of(group, place)
@@ -264,6 +286,21 @@ def test_what_is_not_sound_is_not_kept(home: Path, place: Path, expected: dict) 
     assert _names(database) == ["index.db.lock"]
     sync(database, [home])
     assert_same(dump(database), expected)
+
+
+def test_what_a_check_finds_wrong_is_not_kept(home: Path, place: Path) -> None:
+    database = place / "index.db"
+    sync(database, [home])
+    with closing(connect(database)) as connection:
+        assert builder._is_usable(connection, builder.PutOff(connection, ()))
+        connection.executescript(
+            "create table damaged (value); insert into damaged values (null);"
+            "pragma writable_schema = on;"
+            "update sqlite_master set sql = 'create table damaged (value not null)'"
+            " where name = 'damaged';"
+        )
+    with closing(connect(database)) as connection:
+        assert not builder._is_usable(connection, builder.PutOff(connection, ()))
 
 
 @pytest.mark.slow

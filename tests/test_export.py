@@ -578,6 +578,20 @@ def test_a_name_that_is_taken_meanwhile_is_not_overwritten(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [file]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_a_file_is_on_the_disk_before_its_name_and_the_name_before_it_is_said(
+    overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[tuple[int, bool]] = []
+    file = tmp_path / "a"
+    monkeypatch.setattr(
+        os, "fsync", lambda descriptor: flushed.append((os.fstat(descriptor).st_ino, file.exists()))
+    )
+    private_file.write_private(file, ["text"], overwrite=overwrite)
+    assert flushed == [(file.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
+
+
 def test_nothing_is_written_below_a_root(small: Shell, home: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(home, target_is_directory=True)
     before = sorted(home.rglob("*"))

@@ -138,9 +138,10 @@ def test_a_directory_is_no_file(tmp_path: Path) -> None:
 # -- the marker ----------------------------------------------------------------------------------
 
 
-def test_a_file_that_grew_continues(file: Path) -> None:
-    file.write_bytes(b"one\ntwo\n")
-    known = prefix_of(b"one\n")
+@pytest.mark.parametrize("size", [3, LARGE])
+def test_a_file_that_grew_continues(size: int, file: Path) -> None:
+    file.write_bytes(b"1" * size + b"\ntwo\n")
+    known = prefix_of(b"1" * size + b"\n")
     assert resumed(file, known) == known
     assert resumed(file, known, thorough=True) == known
 

@@ -195,6 +195,7 @@ def test_a_sync_leaves_pulled_files_alone_and_nothing_of_them_is_pushed(
         rows = team.execute("select count(*), count(gone_at) from files").fetchone()
         assert tuple(rows) == (2, 0)
         assert team.execute("select count(gone_at) from sources").fetchone()[0] == 0
+    assert sync(tmp_path / "team.db", []).missing_roots == []
     count = "select count(*) from assoc.files f join assoc.origins o using (origin_id)"
     with closing(fleet.central()) as central:
         found = central.execute(f"{count} where o.label = :label", {"label": "team"}).fetchone()
