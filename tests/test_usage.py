@@ -174,9 +174,19 @@ def test_what_a_partial_answer_wrote_is_estimated_from_complete_ones(
     assert "≥8 out (~2.0 k) · cost ≥$0.00 (~$0.03)" in " ".join(shell.out.split())
     assert shell("stats") == 0
     assert "≥1.0 k out (~3.0 k), ≥$0.01 (~$0.05)." in shell.err
-    for by in ("day", "session", "model"):
-        _, total = stats(shell, "--by", by)
+    for by in ("day", "week", "month", "session", "project", "model"):
+        rows, total = stats(shell, "--by", by)
         assert total["estimated_output_tokens"] == 3000
+        told = [row for row in rows if row["partial"]]
+        assert len(told) == 1
+        assert told[0]["estimated_output_tokens"] == told[0]["output_tokens"] - 8 + 2000
+        extra = told[0]["estimated_cost_usd"] - told[0]["cost_usd"]
+        assert extra == pytest.approx(0.0299, abs=0.0002)
+        others = [row for row in rows if not row["partial"]]
+        assert all(row["estimated_cost_usd"] is None for row in others), "they are known"
+        assert shell("stats", "--by", by) == 0
+        assert re.search(r"estimated cost usd", shell.out)
+        assert "~0.0" in shell.out
 
 
 def test_what_is_stated_counts_where_the_estimate_is_less(measured: Measured) -> None:
@@ -222,6 +232,8 @@ def test_lines_that_a_file_has_again_give_no_estimate(shell: Shell, tmp_path: Pa
     assert shell("sync", str(tmp_path / "home")) == 0
     _, total = stats(shell)
     assert (total["partial"], total["estimated_output_tokens"]) == (1, None)
+    (row,), _ = stats(shell)
+    assert (row["partial"], row["estimated_output_tokens"]) == (1, None)
 
 
 def test_a_period_has_a_line_with_its_total(used: Shell) -> None:

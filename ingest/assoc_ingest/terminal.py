@@ -584,8 +584,10 @@ def unknown_of(column: str, row: Mapping[str, object]) -> tuple[int, int]:
     if column.startswith("stated_"):
         return 0, 0
     if "partial" in row and "with_worktrees" not in column:
+        # An estimate leaves out only what has no price: it is none of partial responses.
+        partial = 0 if column.startswith("estimated_") else int(str(row["partial"] or 0))
         unpriced = int(str(row.get("unpriced") or 0)) if "cost" in column else 0
-        return int(str(row["partial"] or 0)), unpriced
+        return partial, unpriced
     return int(str(row.get("is_lower_bound") or 0)), 0
 
 

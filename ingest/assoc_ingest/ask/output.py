@@ -166,6 +166,9 @@ def shown_cells(
     return [_header(name) for name in named], shown
 
 
+_ESTIMATED = "estimated_output_tokens"
+
+
 class _Cells:
     """Values as a person reads them, by the name of their column."""
 
@@ -174,18 +177,21 @@ class _Cells:
 
     def __call__(self, name: str, value: object, row: Mapping[str, object]) -> object:
         if isinstance(value, str):
-            if name in ("timestamp", "first_activity", "last_activity", "last_edited"):
-                return terminal.moment(value)
-            if name.endswith("_at"):
+            times = ("timestamp", "first_activity", "last_activity", "last_edited")
+            if name in times or name.endswith("_at"):
                 return terminal.moment(value)
             if name == "session_key":
                 from .refs import short_key  # a sync also prints, and needs nothing of this
 
                 return short_key(self._connection, value)
+        is_estimate = name.startswith("estimated_")
         if isinstance(value, float) and name.endswith("_usd"):
-            return Figure(terminal.money(value, *terminal.unknown_of(name, row), currency=""))
-        if isinstance(value, int) and name in ("output_tokens", "tokens"):
-            return Figure(terminal.tokens(value, terminal.unknown_of(name, row)[0], is_exact=True))
+            unknown = terminal.unknown_of(name, row)
+            return Figure(terminal.money(value, *unknown, currency="", is_estimate=is_estimate))
+        if isinstance(value, int) and name in ("output_tokens", "tokens", _ESTIMATED):
+            partial, _ = terminal.unknown_of(name, row)
+            exact = not is_estimate
+            return Figure(terminal.tokens(value, partial, is_exact=exact, is_estimate=is_estimate))
         if isinstance(value, int) and name in ("size", "bytes", "read"):
             return terminal.size(value)
         if isinstance(value, int) and name.startswith(("is_", "on_disk")):

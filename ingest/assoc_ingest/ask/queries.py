@@ -188,6 +188,11 @@ def spent_of(conversation: Conversation) -> Spent:
 def estimate(
     connection: sqlite3.Connection, known: Spent, partial: Iterable[sqlite3.Row]
 ) -> Estimate | None:
+    """Return `estimate_with` the rates of this database."""
+    return estimate_with(rates(connection), known, partial)
+
+
+def estimate_with(rates: Rates, known: Spent, partial: Iterable[sqlite3.Row]) -> Estimate | None:
     """Return an estimate of what is known as a lower bound; None where nothing can be measured.
 
     `partial` has what the partial responses of models wrote, as in `usage_partial`; of one model
@@ -196,7 +201,6 @@ def estimate(
     sums: dict[str | None, Counter[str]] = defaultdict(Counter)
     for row in partial:
         sums[row["model"]].update({name: row[name] or 0 for name in _MEASURED})
-    rates = _rates(connection)
     tokens = worth = 0.0
     unmeasured = measured = 0
     for model, of_model in sums.items():
@@ -217,14 +221,15 @@ def estimate(
 _MEASURED = (
     "partial", "unmeasured", "begun_tokens", "written_bytes", "begun_worth", "written_worth",
 )  # fmt: skip
+Rates = dict[str | None, float | None]
 _ENOUGH = 20
 """Complete responses from which the rate of a model follows."""
 
 
-def _rates(connection: sqlite3.Connection) -> dict[str | None, float | None]:
+def rates(connection: sqlite3.Connection) -> Rates:
     """Return the output tokens for a byte that each model writes, of other models as None."""
     rows = sql.ask(connection, "pages/output_rates").fetchall()
-    rates: dict[str | None, float | None] = {
+    by_model: Rates = {
         row["model"]: row["output_tokens"] / row["written_bytes"]
         for row in rows
         if row["responses"] >= _ENOUGH
@@ -232,7 +237,7 @@ def _rates(connection: sqlite3.Connection) -> dict[str | None, float | None]:
     responses, tokens, written = (
         sum(row[name] for row in rows) for name in ("responses", "output_tokens", "written_bytes")
     )
-    return {**rates, None: tokens / written if responses >= _ENOUGH else None}
+    return {**by_model, None: tokens / written if responses >= _ENOUGH else None}
 
 
 # ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -20,6 +21,12 @@ _REPORTS = {
     **{by: f"usage_by_{by}" for by in (*_PERIODS, "model", "project", "session")},
     "tool": "tool_use",
 }
+_KEYS = {
+    "day": ("day", "model"), "week": ("week_of", "model"), "month": ("month", "model"),
+    "model": ("model",), "project": ("id",), "session": ("session_key",),
+}  # fmt: skip
+"""The columns that tell the rows of a report apart; `usage_partial` has them, too."""
+_ESTIMATED = {"output_tokens": "estimated_output_tokens", "cost_usd": "estimated_cost_usd"}
 _SUMS = ("calls", "errors", "declined")  # columns of tool calls that add up
 
 Row = Sequence[object]
@@ -39,6 +46,8 @@ class Usage:
     """What everything together used and cost, in a sentence."""
     _notes: list[str]
     """What a lower bound leaves out, and how much that may be; of no rows, why there are none."""
+    _unmeasured: int = 0
+    """Partial responses without an estimate: then a note says the one of all, with both signs."""
 
     def table(self, limit: int = 0, *, is_exact: bool = False) -> Table:
         """Return at most `limit` rows, 0 for all; of periods, all rows of so many.
@@ -53,7 +62,9 @@ class Usage:
         shown = [row for group in groups[: limit or None] for row in group]
         notes = []
         if not is_exact:
-            shown.append(["total", *(self.totals.get(name) for name in self.columns[1:])])
+            left_out = _ESTIMATED.values() if self._unmeasured else ()
+            totals = [None if n in left_out else self.totals.get(n) for n in self.columns[1:]]
+            shown.append(["total", *totals])
             notes += ["", *self._notes] if self._notes else []
         if limit and limit < len(groups):
             what = f"{self._by}s" if has_periods else "rows"
@@ -106,7 +117,9 @@ def stats(
     cursor = reader.db.execute(report.sql, {**dict.fromkeys(report.parameters), **given})
     columns = [column[0] for column in cursor.description]
     rows: list[Row] = [tuple(row) for row in cursor]
-    totals, spent = _total(reader.db, by, columns, rows, given)
+    totals, spent, partial = _total(reader.db, by, columns, rows, given)
+    if by != "tool":
+        columns, rows = _with_estimates(reader.db, by, columns, rows, partial)
     items = [dict(zip(columns, row, strict=True)) for row in reader.page(rows)]
     why = None
     if not rows:
@@ -116,6 +129,7 @@ def stats(
     return Usage(
         totals, why and why.as_json(), len(rows), items, columns,
         by, _said(totals, spent, by), [*why.lines("row")] if why else [*_explained(spent)],
+        spent.estimate.unmeasured if spent.estimate else 0,
     )  # fmt: skip
 
 
@@ -134,21 +148,54 @@ def _total(
     names: Sequence[str],
     rows: Sequence[Row],
     parameters: Mapping[str, object],
-) -> tuple[dict[str, object], Spent]:
+) -> tuple[dict[str, object], Spent, list[sqlite3.Row]]:
     from .. import sql
     from ..ask.queries import Spent, estimate
 
     if by != "tool":
         total = dict(sql.ask(connection, "pages/usage_total", **parameters).fetchone())
         known = Spent(*(total[name] for name in Spent._fields[: Spent._fields.index("estimate")]))
+        partial = []
         if known.partial:
-            partial = sql.ask(connection, "pages/usage_partial", **parameters)
+            partial = sql.ask(connection, "pages/usage_partial", **parameters).fetchall()
             known = known._replace(estimate=estimate(connection, known, partial))
         said = {name: value for name, value in known.as_json().items() if "stated" not in name}
-        return total | said, known
+        return total | said, known, partial
     sums = {name: sum(int(str(row[names.index(name)])) for row in rows) for name in _SUMS}
     percent = round(100.0 * sums["errors"] / sums["calls"], 1) if sums["calls"] else None
-    return {**sums, "error_percent": percent}, Spent()
+    return {**sums, "error_percent": percent}, Spent(), []
+
+
+def _with_estimates(
+    connection: sqlite3.Connection,
+    by: str,
+    names: Sequence[str],
+    rows: Sequence[Row],
+    partial: Iterable[sqlite3.Row],
+) -> tuple[list[str], list[Row]]:
+    """Return columns and rows with an estimate beside output and cost, where there can be one.
+
+    A row has none if a partial response in it cannot be measured, or if two homes have the session.
+    """
+    from ..ask.queries import Spent, estimate_with, rates
+
+    groups: dict[tuple[object, ...], list[sqlite3.Row]] = {}
+    for part in partial:
+        groups.setdefault(tuple(part[name] for name in _KEYS[by]), []).append(part)
+    rate = rates(connection) if groups else {}
+    cells: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in rows]
+    keys = [tuple(cell[name] for name in _KEYS[by]) for cell in cells]
+    occurs = Counter(keys)
+    columns = [new for name in names for new in (name, _ESTIMATED.get(name)) if new is not None]
+    for cell, key in zip(cells, keys, strict=True):
+        found = None
+        if key in groups and occurs[key] == 1:
+            known = Spent(cell["output_tokens"], cell["cost_usd"])
+            found = estimate_with(rate, known, groups[key])
+        is_whole = found is not None and not found.unmeasured
+        cell["estimated_output_tokens"] = found.output_tokens if found and is_whole else None
+        cell["estimated_cost_usd"] = found.cost_usd if found and is_whole else None
+    return columns, [tuple(cell[name] for name in columns) for cell in cells]
 
 
 def _periods(names: Sequence[str], rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -157,10 +204,22 @@ def _periods(names: Sequence[str], rows: Iterable[Row]) -> Iterator[list[Row]]:
         models = list(group)
         if len(models) > 1:
             sums = [_sum_of(column) for column in list(zip(*models, strict=True))[2:]]
-            sums[names.index("is_lower_bound") - 2] = max(int(str(row[-1])) for row in models)
+            bound = names.index("is_lower_bound")
+            sums[bound - 2] = max(int(str(row[bound])) for row in models)
+            for known, estimated in _ESTIMATED.items():
+                sums[names.index(estimated) - 2] = _sum_of_estimates(models, names, known)
             yield [[period, f"{len(models)} models", *sums], *(["", *row[1:]] for row in models)]
         else:
             yield models
+
+
+def _sum_of_estimates(rows: Sequence[Row], names: Sequence[str], known: str) -> object:
+    """Return the sum of the estimates, or of what is known where all of it is; None without one."""
+    cells = [dict(zip(names, row, strict=True)) for row in rows]
+    if not any(cell["partial"] for cell in cells):
+        return None
+    values = [cell[_ESTIMATED[known] if cell["partial"] else known] for cell in cells]
+    return None if None in values else _sum_of(values)
 
 
 def _sum_of(column: Iterable[Any]) -> object:
