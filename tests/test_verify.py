@@ -84,7 +84,7 @@ def test_nothing_is_found_in_the_cases(group: str, fresh: Fresh, place: Path) ->
 @of_groups
 def test_nothing_is_found_however_it_was_read(group: str, fresh: Fresh, place: Path) -> None:
     homes, database = homes_of(group, place), fresh()
-    with read_in_pieces(150, batch=150):
+    with read_in_pieces(150, batch=3000):
         sync(database, homes)
     with read_in_pieces(70, batch=70):
         nothing(verify(database))
