@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import re
 import subprocess
 import sys
@@ -44,6 +45,11 @@ _NOTHING_RAN = 5  # exit code of pytest
 @cache
 def _tree(file: str) -> ast.Module:
     return ast.parse((ROOT / file).read_text("utf-8"))
+
+
+@cache
+def _nodes(file: str) -> list[ast.AST]:
+    return list(ast.walk(_tree(file)))
 
 
 @cache
@@ -121,7 +127,7 @@ def _commands() -> dict[str, frozenset[str]]:
 @cache
 def _named_by(file: str) -> frozenset[str]:
     """Return what a file leads to in one step: modules and queries."""
-    nodes, texts = list(ast.walk(_tree(file))), _texts(file)
+    nodes, texts = _nodes(file), _texts(file)
     found = {used for _, used in _imports(nodes, file)} | set(_queries_in(texts))
     if file in _LISTS:
         return frozenset(each for each in found if not _is_listed(each))
@@ -165,14 +171,14 @@ def _named_modules(file: str) -> Iterator[str]:
 @cache
 def _texts(file: str) -> frozenset[str]:
     """Return the texts that stand in a module."""
-    return frozenset(node.value for node in ast.walk(_tree(file))
+    return frozenset(node.value for node in _nodes(file)
                      if isinstance(node, ast.Constant) and isinstance(node.value, str))  # fmt: skip
 
 
 @cache
 def _parts_of_paths(file: str) -> frozenset[str]:
     """Return the names of directories and files in the paths that a module makes."""
-    joined = [str(node.right.value) for node in ast.walk(_tree(file))
+    joined = [str(node.right.value) for node in _nodes(file)
               if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
               and isinstance(node.right, ast.Constant)]  # fmt: skip
     paths = [*joined, *(text for text in _texts(file) if "/" in text)]
@@ -209,9 +215,13 @@ def _queries_in(texts: frozenset[str]) -> Iterator[str]:
 def _naming() -> dict[str, set[str]]:
     """Return for each file those that name it."""
     found: defaultdict[str, set[str]] = defaultdict(set)
-    for file in _files():
-        for named in _named_by(file):
-            found[named].add(file)
+    gc.disable()  # it would look again and again at a million nodes that stay
+    try:
+        for file in _files():
+            for named in _named_by(file):
+                found[named].add(file)
+    finally:
+        gc.enable()
     return found
 
 

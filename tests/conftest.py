@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import shutil
 import signal
@@ -40,6 +41,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 if _memory := in_memory(4000):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _memory)
+
+gc.disable()  # until all modules are there, see pytest_collection_finish
 
 prices.library_prices = cache(lambda model, of=prices.library_prices: list(of(model)))
 """Looking for a model among all others takes longer than reading a small home."""
@@ -75,6 +78,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         slow = [item for item in items if item.get_closest_marker("slow")]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if not item.get_closest_marker("slow")]
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay: no collector of garbage has to look at them again and again."""
+    gc.freeze()
+    gc.enable()
 
 
 _MIGRATING = {"test_building", "test_migrations", "test_schema", "test_store"}

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -87,18 +89,24 @@ def queried(shell: Shell, given: dict[str, str]) -> set[str]:
     return {one["session_key"] for one in shell.items("query", "usage_by_session", *parts)}
 
 
+@cache
+def site_of(database: Path) -> Any:
+    """Starting a server takes longer than a page."""
+    return served(database)
+
+
 def on_the_list(shell: Shell, given: dict[str, str]) -> set[str]:
-    return keys(get(served(shell.database), f"/assoc/-/sessions?{urlencode(given)}").text)
+    return keys(get(site_of(shell.database), f"/assoc/-/sessions?{urlencode(given)}").text)
 
 
 def on_the_search(shell: Shell, given: dict[str, str]) -> set[str]:
     asked = urlencode({"q": "tusk", **given})
-    return keys(get(served(shell.database), f"/-/assoc/search?{asked}").text)
+    return keys(get(site_of(shell.database), f"/-/assoc/search?{asked}").text)
 
 
 def on_the_report(shell: Shell, given: dict[str, str]) -> set[str]:
     path = f"/assoc/ask-usage-by-session.json?{urlencode(given)}"
-    return {row["session_key"] for row in data(served(shell.database), path)}
+    return {row["session_key"] for row in data(site_of(shell.database), path)}
 
 
 def told_to_an_agent(shell: Shell, given: dict[str, str]) -> set[str]:

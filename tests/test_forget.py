@@ -11,6 +11,7 @@ import random
 import re
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -23,7 +24,7 @@ from tests.faults.amounts import SCALE
 from tests.support.cases import CASES, home_of
 from tests.support.child import Child, usual_seconds
 from tests.support.dump import Dump, assert_same, check, connect, dump
-from tests.support.pieces import Killed, killed_at
+from tests.support.pieces import Killed, killed_at, worth_killing_at
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -322,9 +323,10 @@ def test_a_kill_leaves_it_as_it_was_or_forgotten(
     """Killed at any statement: nothing has happened, or `compact` ends what was begun."""
     before, done = dump(database), place / "done.db"
     shutil.copy(database, done)
-    forgotten(done)
+    with killed_at(sys.maxsize) as statements:
+        forgotten(done)
     after, outcomes = dump(done), set()
-    for step in [*range(1, 400, 25), *range(400, 2000, 3)]:
+    for step in worth_killing_at(statements, 40):
         victim = Path(shutil.copy(database, place / "victim.db"))
         try:
             with killed_at(step):

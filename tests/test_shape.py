@@ -6,6 +6,7 @@ The rules are read off the syntax trees, so that they hold for modules that do n
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import sqlite3
 import subprocess
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
 from tests.support.cases import told_by_sources
 
 from assoc_ingest import sql
@@ -92,6 +94,13 @@ modules = [
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
     for path in sorted(PACKAGE.rglob("*.py"))
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_collector_looks_at_the_trees() -> Iterator[None]:
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def offenders(rule: Callable[[str], object]) -> dict[str, object]:

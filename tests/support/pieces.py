@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from tests.faults.amounts import spread
+
 from assoc_ingest.store import database
 
 
@@ -75,6 +77,15 @@ def killed_at(step: int) -> Iterator[list[str]]:
     finally:
         for connection in opened:
             connection.close()
+
+
+def worth_killing_at(statements: list[str], number: int) -> list[int]:
+    """Return so many steps spread over the statements, and each one near where what was written
+    becomes permanent: around the begin and end of transactions, and behind the last one."""
+    edges = [step for step, text in enumerate(statements) if text.startswith(("begin", "commit"))]
+    near = {edge + distance for edge in edges for distance in range(-3, 4)}
+    behind = range(max(edges), len(statements) + 1)
+    return sorted({*spread(len(statements), number), *near, *behind})
 
 
 @contextmanager
