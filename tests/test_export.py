@@ -17,11 +17,11 @@ from base64 import b64encode
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.support.cases import DEMO, home_of
 from tests.support.hostile import TEXTS
+from tests.support.images import image
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -276,11 +276,6 @@ def test_a_text_whose_line_is_lost_says_that_its_end_is_missing(home: Path, shel
     assert "END" not in shown
     assert "the end is not in the database" in shown
     assert "Without its end: 1 text" in shown
-
-
-def image(data: bytes, media_type: str = "image/png") -> dict[str, Any]:
-    source = {"type": "base64", "media_type": media_type, "data": b64encode(data).decode()}
-    return {"type": "image", "source": source}
 
 
 def test_images_are_in_the_file(home: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

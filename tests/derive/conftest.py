@@ -31,3 +31,9 @@ def empty(template: Path) -> Iterator[Callable[[], Rows]]:
 def rows(empty: Callable[[], Rows]) -> Rows:
     """One empty database."""
     return empty()
+
+
+@pytest.fixture
+def file(rows: Rows) -> int:
+    """The transcript of a session."""
+    return rows.session("one")[1]

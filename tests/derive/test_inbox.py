@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import permutations
 
 import pytest
-from tests.support.rows import Rows
+from tests.support.rows import Rows, at
 
 from assoc_ingest.derive.references import refresh_mail
 
@@ -36,10 +36,6 @@ def shown(rows: Rows, file: int, **values: object) -> int:
         "byte_offset": rows.get("messages", message, "byte_offset"),
     }  # fmt: skip
     return rows.add("inbox_items", **{**row, **values})
-
-
-def at(second: int) -> str:
-    return f"2026-01-20T10:00:{second:02}.000Z"
 
 
 def derive(rows: Rows) -> None:

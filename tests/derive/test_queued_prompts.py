@@ -28,11 +28,6 @@ def copies(rows: Rows, *entries: int) -> list[int | None]:
     return [rows.get("messages", entry, "copy_of") for entry in entries]
 
 
-@pytest.fixture
-def file(rows: Rows) -> int:
-    return rows.session("one")[1]
-
-
 def test_an_entry_is_a_copy_of_the_first_row_after_it_with_its_text(rows: Rows, file: int) -> None:
     said(rows, file, "go on")
     entry = queued(rows, file, "go on")

@@ -8,13 +8,9 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from tests.support.rows import Rows
+from tests.support.rows import Rows, at
 
 from assoc_ingest.derive.statements import expected
-
-
-def at(second: int) -> str:
-    return f"2026-01-20T10:00:{second:02}.000Z"
 
 
 def states(
@@ -58,11 +54,6 @@ def plans(rows: Rows) -> list[tuple[str, str, str | None]]:
     """Return name, text and status of the expected plans."""
     found = expected(rows.connection, (rows.source, "plan", "one"))["plans"]
     return [(row["name"], row["text"], row["status"]) for row in found]
-
-
-@pytest.fixture
-def file(rows: Rows) -> int:
-    return rows.session("one")[1]
 
 
 def test_a_task_is_what_its_calls_made_of_it(rows: Rows, file: int) -> None:

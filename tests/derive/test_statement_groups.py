@@ -41,11 +41,6 @@ def stored(rows: Rows, table: str = "tasks", column: str = "subject") -> list[An
     return rows.all(f"select {column} from {table} where channel = 'transcript' order by id")
 
 
-@pytest.fixture
-def file(rows: Rows) -> int:
-    return rows.session("one")[1]
-
-
 def test_rows_follow_from_statements_and_go_with_them(rows: Rows, file: int) -> None:
     states(rows, file, "task", task="1", subject="Dig")
     states(rows, file, "todos", items=[{"content": "Sow"}])

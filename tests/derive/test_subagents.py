@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.rows import Rows
+from tests.support.rows import Rows, at
 
 from assoc_ingest.derive.subagents import refresh_subagents
 
@@ -38,10 +38,6 @@ def totals(rows: Rows, file: int, key: str, **values: object) -> int:
     offset = rows.get("messages", message, "byte_offset")
     rows.add("agent_totals", agent_key=key, file_id=file, byte_offset=offset, **values)
     return message
-
-
-def at(second: int) -> str:
-    return f"2026-01-20T10:00:{second:02}.000Z"
 
 
 def derive(rows: Rows, *sessions: int) -> dict[str, str]:

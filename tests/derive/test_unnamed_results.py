@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.support.rows import Rows
+from tests.support.rows import Rows, at
 
 from assoc_ingest.derive.copies import refresh_answers, take_back
 
@@ -38,10 +38,6 @@ class Log:
         self.rows.touch(touched or [self.file])
         refresh_answers(self.rows.connection)
         return dict(self.rows.all("select id, result_id from tool_calls"))
-
-
-def at(second: int) -> str:
-    return f"2026-01-20T10:00:{second:02}.000Z"
 
 
 def test_a_result_answers_the_last_open_call_before_it(rows: Rows) -> None:

@@ -35,6 +35,11 @@ _DEFAULTS: dict[str, dict[str, object]] = {
 }  # fmt: skip
 
 
+def at(second: int) -> str:
+    """Return the time so many seconds after ten."""
+    return f"2026-01-20T10:00:{second:02}.000Z"
+
+
 class Rows:
     """Inserts rows; every method returns the id of the new one."""
 
