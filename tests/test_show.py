@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,14 +14,17 @@ import click
 import pytest
 from tests.support.reading import index, reader
 
-from assoc_ingest.ask import output
+from assoc_ingest.ask import export, output
 from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.conversation import Conversation
 from assoc_ingest.ask.excerpt import Options
+from assoc_ingest.ask.export import Choice, ExportedConversation
 from assoc_ingest.ask.show import Look, lines
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.questions.show import as_json
 from assoc_ingest.terminal import Paint, columns
+from assoc_ingest.web import html
+from assoc_ingest.web.pages import Budget
 
 KEY = "0b7c2f4e-1111-4222-8333-444455556666"
 
@@ -207,6 +211,33 @@ def test_an_edit_shows_what_it_changed(stage: Stage) -> None:
     change = {"file_path": "/srv/shop/a", "old_string": "one\ntwo", "new_string": "three"}
     stage.rows.call(stage.file, "Edit", change, "The file was updated")
     assert _body(stage.shown()) == ["▸ Edit  a", "    - one", "    - two", "    + three"]
+
+
+PATCH = "*** Begin Patch\n*** Update File: a\n@@\n-peas\n+beans\n*** End Patch\n"
+
+
+@pytest.mark.parametrize("change", [
+    {"filePath": "a", "oldString": "peas", "newString": "beans"},
+    {"path": "a", "oldText": "peas", "newText": "beans"},
+    {"input": PATCH},
+    {"changes": "update a\n@@ -1 +1 @@\n-peas\n+beans\n"},
+    {"edits": [{"old_string": "peas", "new_string": "beans"}]},
+], ids=["OpenCode", "pi", "Codex", "Codex, older", "several"])  # fmt: skip
+def test_an_edit_of_any_agent_shows_what_it_changed(
+    stage: Stage, change: dict[str, object]
+) -> None:
+    stage.rows.call(stage.file, "Edit", change, "done", target="a", action="edit")
+    assert _body(stage.shown()) == ["▸ Edit  a", "    - peas", "    + beans"]
+    with closing(reader(stage._path)) as connection:
+        conversation = Conversation(connection, KEY)
+        message = next(conversation.messages(conversation.files[0]))
+        page = str(html.body_of(message, Budget()))
+        markdown = "".join(
+            export.pieces(connection, ExportedConversation(connection, KEY, Choice()))
+        )
+    for sign, word in ("-", "peas"), ("+", "beans"):
+        assert re.search(rf'<(ins|del) class="[\w-]+">\{sign} {word}\n', page)
+        assert re.search(rf"^\{sign} ?{word}$", markdown, re.M)
 
 
 def test_what_the_program_injected_is_one_line(stage: Stage) -> None:

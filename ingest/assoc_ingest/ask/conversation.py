@@ -8,7 +8,7 @@ import base64
 import binascii
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice, takewhile
@@ -24,53 +24,74 @@ from .query import TOKEN
 from .refs import Line, Names, find_session, messages_of, short_key
 
 # ------------------------------------------------------------------------------------------------
-# What an edit changed, in one line: the first lines that went and came, and how many of each.
+# What the input of an edit says that it changes, in whatever words its agent has for it.
 
 
-_OLD = ("old_string", "old_str", "old_text")
-_NEW = ("new_string", "new_str", "new_text", "new_source", "content", "file_text")
+_OLD = ("old_string", "old_str", "old_text", "oldString", "oldText")
+_NEW = (
+    *("new_string", "new_str", "new_text", "newString", "newText"),
+    *("new_source", "content", "file_text"),
+)
 _PATCHES = ("patch", "diff", "input", "changes")
 _SHOWN = 60
 _MOST_LINES = 100_000
 
 
+class Change(NamedTuple):
+    """A part of an edit: a text before and after it, or a patch."""
+
+    old: str = ""
+    new: str = ""
+    patch: str = ""
+
+    def lines(self, sign: str) -> list[str]:
+        """Return the lines that went, whose sign is `-`, or those that came."""
+        if self.patch:
+            return [line[1:] for line in self.patched() if line.startswith(sign)]
+        text = self.old if sign == "-" else self.new
+        return text.split("\n")[:_MOST_LINES] if text else []
+
+    def patched(self) -> list[str]:
+        """Return the lines of a patch that went or came, with their signs."""
+        lines = self.patch[: _MOST_LINES * 10].split("\n")
+        signed = (line for line in lines if line.startswith(("-", "+")))
+        return [line for line in signed if not line.startswith(("---", "+++"))]
+
+
+def changes_in(arguments: Mapping[str, object]) -> Iterator[Change]:
+    """Yield the parts of an edit."""
+    edits = arguments.get("edits")
+    for edit in edits if isinstance(edits, list) else [arguments]:
+        if isinstance(edit, dict):
+            old, new = (_text(edit, names)[1] for names in (_OLD, _NEW))
+            if old or new:
+                yield Change(old, new)
+            yield from (Change(patch=text) for name in _PATCHES if (text := _text(edit, [name])[1]))
+
+
+def rest_of(arguments: Mapping[str, object]) -> dict[str, object]:
+    """Return what an input says beside its changes; of several edits, all of them."""
+    said = {_text(arguments, names)[0] for names in (_OLD, _NEW, *([name] for name in _PATCHES))}
+    return {name: value for name, value in arguments.items() if name not in said}
+
+
+def _text(edit: Mapping[str, object], names: Sequence[str]) -> tuple[str, str]:
+    """Return the first of these names that is a text, and this text; '' if none is."""
+    texts = ((name, text) for name in names if isinstance(text := edit.get(name), str))
+    return next(texts, ("", ""))
+
+
 def shortly(arguments: dict[str, object]) -> str:
     """Return what the input of an edit changes: `-2 +3 · old line → new line`."""
-    gone, come = [], []
-    for old, new in islice(_parts(arguments), 100):
-        gone += old
-        come += new
+    gone: list[str] = []
+    come: list[str] = []
+    for change in islice(changes_in(arguments), 100):
+        gone += change.lines("-")
+        come += change.lines("+")
     first_gone, first_come = _first_difference(gone, come)
     counts = " ".join(f"{sign}{len(lines)}" for sign, lines in (("-", gone), ("+", come)) if lines)
     shown = " → ".join(cut(one_line(line), _SHOWN) for line in (first_gone, first_come) if line)
     return " · ".join(filter(None, (counts, shown)))
-
-
-def _parts(arguments: dict[str, object]) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the lines that went and those that came, for each part of an edit."""
-    edits = arguments.get("edits")
-    for edit in edits if isinstance(edits, list) else [arguments]:
-        if not isinstance(edit, dict):
-            continue
-        yield _lines(edit, _OLD), _lines(edit, _NEW)
-        for lines in patches(edit):
-            yield _signed(lines, "-"), _signed(lines, "+")
-
-
-def patches(edit: dict[str, object]) -> Iterator[list[str]]:
-    """Yield the lines of each patch that an edit is."""
-    for name in _PATCHES:
-        if isinstance(patch := edit.get(name), str):
-            yield patch[: _MOST_LINES * 10].split("\n")
-
-
-def _lines(edit: dict[str, object], names: tuple[str, ...]) -> list[str]:
-    text = next((value for name in names if isinstance(value := edit.get(name), str)), "")
-    return text.split("\n")[:_MOST_LINES] if text else []
-
-
-def _signed(lines: list[str], sign: str) -> list[str]:
-    return [line[1:] for line in lines if line.startswith(sign) and not line.startswith(sign * 3)]
 
 
 def _first_difference(gone: list[str], come: list[str]) -> tuple[str, str]:

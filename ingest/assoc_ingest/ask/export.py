@@ -764,8 +764,11 @@ def _input(message: Message) -> Iterator[str]:
             yield fenced(message.content)
         return
     rest = dict(arguments)
-    if show.changes_files(message) and not isinstance(arguments.get("edits"), list):
-        yield fenced("\n".join(_changed(rest)), "diff")
+    if changes := show.changes_of(message):
+        for change in changes:
+            lines = [f"{sign} {line}" for sign in "-+" for line in change.lines(sign)]
+            yield fenced(change.patch or "\n".join(lines), "diff")
+        rest = message_text.rest_of(arguments)
     elif message.action == RUN and isinstance(arguments.get("command"), str):
         yield fenced(str(rest.pop("command")), "sh")
     for key, value in list(rest.items()):
@@ -775,20 +778,6 @@ def _input(message: Message) -> Iterator[str]:
             yield fenced(value)
     if rest:
         yield fenced(json.dumps(rest, ensure_ascii=False, indent=2), "json")
-
-
-def _changed(arguments: dict[str, object]) -> Iterator[str]:
-    """Yield what was and what is, line by line, and take it out of the arguments."""
-    for key, sign in (
-        ("old_string", "-"),
-        ("new_string", "+"),
-        ("new_source", "+"),
-        ("content", "+"),
-    ):
-        text = arguments.get(key)
-        if isinstance(text, str):
-            del arguments[key]
-            yield from (f"{sign} {line}" for line in text.split("\n") if text)
 
 
 def _noise(messages: list[Message]) -> Iterator[str]:

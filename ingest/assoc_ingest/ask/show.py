@@ -13,7 +13,17 @@ from ..records import EDIT, PLAN
 from ..terminal import Paint, columns, cut, one_line, readable, safe, to_copy, wrap
 from . import conversation as message_text
 from . import excerpt as excerpts
-from .conversation import PEOPLE, TOOL_KINDS, Conversation, File, Message, Subagent, patches, typed
+from .conversation import (
+    PEOPLE,
+    TOOL_KINDS,
+    Change,
+    Conversation,
+    File,
+    Message,
+    Subagent,
+    changes_in,
+    typed,
+)
 from .excerpt import Excerpt, Options
 from .output import Marked
 from .queries import spent_of
@@ -27,6 +37,7 @@ _INDENT = "    "
 _RESULT_LINES = 4
 _ERROR_LINES = 12
 _CHANGED_LINES = 4
+_COLOURS = {"-": "red", "+": "green"}
 _MANY = 100_000  # letters of a result that are looked at
 
 BOXES = {"completed": "☑", "in_progress": "◐"}
@@ -48,9 +59,9 @@ class View:
     """Whole input and output?"""
 
 
-def changes_files(message: Message) -> bool:
-    """Does a call change files? Its result only says that it was done: the input says more."""
-    return message.action == EDIT
+def changes_of(message: Message) -> list[Change]:
+    """Return what a call changes in files: its result only says that it was done."""
+    return [*changes_in(arguments_of(message))] if message.action == EDIT else []
 
 
 def things_to_do(message: Message) -> list[object] | None:
@@ -79,8 +90,8 @@ def details(message: Message, result: str, view: View) -> Iterator[str]:
     if view.full:
         yield from _whole_input(message, view)
         yield from _input_text(result, view, "→ ", "red" if is_error else None)
-    elif not is_error and changes_files(message):
-        yield from _changes(message, view)
+    elif not is_error and (changes := changes_of(message)):
+        yield from _changes(changes, view)
     elif not is_error and (items := things_to_do(message)) is not None:
         yield from _output_items(items, view)
     else:
@@ -106,29 +117,16 @@ def target_of(message: Message, directory: str | None) -> str:
     return target.removeprefix(directory) if directory else target
 
 
-def _changes(message: Message, view: View) -> Iterator[str]:
-    arguments = arguments_of(message)
-    edits = arguments.get("edits")
-    for edit in edits if isinstance(edits, list) else [arguments]:
-        if not isinstance(edit, dict):
-            continue
-        for key, sign, colour in (
-            ("old_string", "-", "red"),
-            ("new_string", "+", "green"),
-            ("new_source", "+", "green"),
-            ("content", "+", "green"),
-        ):
-            text = edit.get(key)
-            if isinstance(text, str) and text:
-                yield from _start_of(text, _CHANGED_LINES, view, colour, sign + " ")
-        for lines in patches(edit):
-            changed = [line for line in lines if line.startswith(("+", "-"))]
-            for line in changed[:_CHANGED_LINES]:
-                colour = "green" if line.startswith("+") else "red"
-                yield from _start_of(line[1:] or " ", 1, view, colour, f"{line[0]} ")
-            if len(changed) > _CHANGED_LINES:
-                more = terminal.many(len(changed) - _CHANGED_LINES, "more line")
-                yield view.paint(f"{_INDENT}… {more}", dim=True)
+def _changes(changes: Iterable[Change], view: View) -> Iterator[str]:
+    for change in changes:
+        for text, sign in ((change.old, "-"), (change.new, "+")):
+            yield from _start_of(text, _CHANGED_LINES, view, _COLOURS[sign], f"{sign} ")
+        lines = change.patched() if change.patch else []
+        for line in lines[:_CHANGED_LINES]:
+            yield from _start_of(line[1:] or " ", 1, view, _COLOURS[line[0]], f"{line[0]} ")
+        if len(lines) > _CHANGED_LINES:
+            more = terminal.many(len(lines) - _CHANGED_LINES, "more line")
+            yield view.paint(f"{_INDENT}… {more}", dim=True)
 
 
 def _output_items(items: list[object], view: View) -> Iterator[str]:
@@ -185,6 +183,8 @@ def arguments_of(message: Message) -> dict[str, object]:
         value = json.loads(message.content)
     except ValueError:  # the text ends at 256 KiB
         return {}
+    if isinstance(value, str):
+        return {"input": value}
     return value if isinstance(value, dict) else {}
 
 

@@ -33,7 +33,6 @@ LARGEST_IMAGE = 3_000_000
 
 _ALL_IMAGES = 40_000_000  # characters of base64 of all images of a file
 _LEVELS = 20  # of subagents inside each other; a deeper one is at the end
-_SHOWN_ARGUMENTS = {"old_string", "new_string", "new_source", "content"}  # in a difference
 
 
 class ExportedEntries(Entries):
@@ -114,11 +113,11 @@ class ExportedEntries(Entries):
 def _rest_of_input(message: Message, budget: Budget) -> Markup:
     """Return what the shape in which a page shows an input leaves out of it."""
     arguments = show.arguments_of(message)
-    if show.changes_files(message) and not isinstance(arguments.get("edits"), list):
-        rest = {key: one for key, one in arguments.items() if key not in _SHOWN_ARGUMENTS}
-        return fields(rest, budget)
+    changes = show.changes_of(message)
+    if changes and not isinstance(arguments.get("edits"), list):
+        return fields(message_text.rest_of(arguments), budget)
     is_list = show.things_to_do(message) is not None
-    if is_list or (show.changes_files(message) and arguments):
+    if is_list or changes:
         whole = json.dumps(arguments, ensure_ascii=False, indent=2)
         return _INPUT.format(shortened(whole, budget))
     return Markup("")

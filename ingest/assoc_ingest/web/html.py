@@ -17,9 +17,9 @@ from markupsafe import Markup, escape
 
 from .. import terminal
 from ..ask import matches
-from ..ask.conversation import Message
+from ..ask.conversation import Change, Message
 from ..ask.matches import Span
-from ..ask.show import BOXES, arguments_of, changes_files, target_of, things_to_do
+from ..ask.show import BOXES, arguments_of, changes_of, target_of, things_to_do
 from ..records import PLAN, RUN
 from ..terminal import one_line, readable
 from .pages import Budget
@@ -171,6 +171,10 @@ def difference(before: str, after: str, budget: Budget | None = None) -> Markup:
     except TooMuchError:
         rows = one_behind_the_other(old, new)
         notice = note(_NOT_COMPARED)
+    return _difference(rows, budget) + notice
+
+
+def _difference(rows: list[Row], budget: Budget) -> Markup:
     lines, room = [], _LONGEST_VALUE * 2
     for sign, line in rows[: budget.pieces(len(rows), _MOST_ROWS)]:
         shown = budget.beginning(line, room)
@@ -180,7 +184,7 @@ def difference(before: str, after: str, budget: Budget | None = None) -> Markup:
         lines.append(_line(sign, shown if shown == line else shown + "…"))
     if len(lines) < len(rows):
         lines.append(_line("…", f"{len(rows) - len(lines):,} more lines"))
-    return Markup('<pre class="ai-diff" tabindex="0">{}</pre>').format(joined(lines)) + notice
+    return Markup('<pre class="ai-diff" tabindex="0">{}</pre>').format(joined(lines))
 
 
 def note(text: str) -> Markup:
@@ -251,8 +255,8 @@ def body_of(message: Message, budget: Budget) -> Markup:
     if not arguments:
         is_empty = not message.content.strip("{} \n")
         return _NONE if is_empty else shortened(message.content, budget)
-    if changes_files(message):
-        return _changes(arguments, budget)
+    if changes := changes_of(message):
+        return _changes(changes, budget)
     if (todos := things_to_do(message)) is not None:
         return _list(todos, budget)
     if message.action == RUN and isinstance(arguments.get("command"), str):
@@ -288,18 +292,19 @@ def fields(arguments: dict[str, object], budget: Budget) -> Markup:
     return shown + _more(len(arguments) - count, "value")
 
 
-def _changes(arguments: dict[str, object], budget: Budget) -> Markup:
-    edits = arguments.get("edits")
-    changes = edits if isinstance(edits, list) else [arguments]
+def _changes(changes: list[Change], budget: Budget) -> Markup:
     count = _few(changes, budget)
     parts = [
-        difference(
-            _text(edit, "old_string"), _text(edit, "new_string", "new_source", "content"), budget
-        )
-        for edit in changes[:count]
-        if isinstance(edit, dict)
+        _difference([_patched(line) for line in change.patch.split("\n")], budget)
+        if change.patch
+        else difference(change.old, change.new, budget)
+        for change in changes[:count]
     ]
     return joined(parts) + _more(len(changes) - count, "change")
+
+
+def _patched(line: str) -> Row:
+    return (line[0], line[1:]) if line.startswith(("-", "+")) else (" ", line.removeprefix(" "))
 
 
 def _list(items: list[object], budget: Budget) -> Markup:
@@ -344,10 +349,6 @@ def _more(count: int, word: str) -> Markup:
     if not count:
         return _NONE
     return note(f"… and {terminal.many(count, f'more {word}')}: open the row")
-
-
-def _text(edit: dict[str, object], *keys: str) -> str:
-    return next((text for key in keys if isinstance(text := edit.get(key), str)), "")
 
 
 # ------------------------------------------------------------------------------------------------
