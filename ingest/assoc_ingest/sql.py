@@ -17,6 +17,7 @@ from operator import attrgetter
 from pathlib import Path
 from sqlite3 import complete_statement
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 MIGRATION_SET = "assoc-ingest"
 RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 
+VIEWS_NAME = "views"
+VIEWS = ("schema", f"{VIEWS_NAME}.sql")
 NEW_SCHEMA = ("schema", "new", "schema.sql")
 """What all migrations add up to, and the record that they were applied: see `make schema`."""
 
@@ -133,9 +136,17 @@ def parse_query(folder: str, stem: str, text: str) -> Query:
 
 
 def migration_names() -> list[str]:
-    """Return the names of all migrations, in order: the stems of the files in `schema/`."""
+    """Return the names of all migrations, in order: the stems of the files in `schema/`, and views.
+
+    The last one changes with each view, so that every database gets the views of its writer.
+    """
     names = (entry.name for entry in data("schema").iterdir())
-    return sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql"))
+    files = (name.removesuffix(".sql") for name in names if name.endswith(".sql"))
+    text = data(*VIEWS).read_bytes()
+    return [
+        *sorted(name for name in files if name != VIEWS_NAME),
+        f"{VIEWS_NAME}-{crc32(text):08x}",
+    ]
 
 
 def applied_migrations(connection: sqlite3.Connection) -> set[str]:
@@ -150,8 +161,9 @@ def migrate(connection: sqlite3.Connection) -> None:
 
     An empty database gets what they add up to, which is a tenth of the work, and then those that
     are newer than that, if there are any. Another one ends with the same schema, or this raises
-    sqlite3.Error. Plugins of sqlite-utils that were installed for other
-    programs are not loaded.
+    sqlite3.Error: its views are dropped before and made again behind them (`schema/views.sql`), so
+    that no migration has to. Plugins of sqlite-utils that were installed for other programs are not
+    loaded.
     """
     if connection.execute("select 1 from sqlite_master").fetchone() is None:
         is_within = connection.in_transaction
@@ -163,6 +175,13 @@ def migrate(connection: sqlite3.Connection) -> None:
             return
     from sqlite_utils import Database
 
+    for statement in statements(data(*VIEWS).read_text("utf-8")):
+        name = plain(statement).split()[2]
+        connection.execute(f"drop view if exists main.{name}")
+    connection.execute(
+        f"delete from {RECORD_OF_MIGRATIONS} where migration_set = ? and name glob ?",
+        (MIGRATION_SET, f"{VIEWS_NAME}-*"),
+    )
     migrations().apply(Database(connection, execute_plugins=False))
     _mend(connection)
 
@@ -226,8 +245,10 @@ def migrations() -> Migrations:
     from sqlite_utils import Migrations
 
     known = Migrations(MIGRATION_SET)
-    for name in migration_names():
+    *files, views = migration_names()
+    for name in files:
         _register(known, name, data("schema", f"{name}.sql").read_text("utf-8"))
+    _register(known, views, data(*VIEWS).read_text("utf-8"))
     return known
 
 

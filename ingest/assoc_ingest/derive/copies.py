@@ -7,7 +7,7 @@ from __future__ import annotations
 import sqlite3
 from bisect import bisect_left, insort
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from .. import tags
@@ -449,8 +449,10 @@ def _files_on_their_own_way(connection: sqlite3.Connection, touched: Touched) ->
     return {file_id for (file_id,) in rows}
 
 
-def _in_other_homes(connection: sqlite3.Connection, files: Iterable[int]) -> set[int]:
+def _in_other_homes(connection: sqlite3.Connection, files: Collection[int]) -> set[int]:
     """Return all files of the sessions of these that another home has, too: one ranks them all."""
+    if not files:
+        return set()  # without an id, SQLite would go through all sessions
     rows = connection.execute(
         "select o.id from files f cross join sessions s on s.id = f.session_id"
         " cross join sessions h on h.session_key = s.session_key"
