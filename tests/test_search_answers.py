@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,14 +18,16 @@ from tests.support.rows import Rows
 from tests.support.shell import Shell
 from tests.support.writing import TRANSCRIPT, assistant, at, call, result, user, write
 
-from assoc_ingest.ask import candidates
+from assoc_ingest.ask import candidates, hits
 from assoc_ingest.ask import query as stems
-from assoc_ingest.ask.blocks import result_lines, short_path
 from assoc_ingest.ask.filters import Filters, until
 from assoc_ingest.ask.matches import plain
 from assoc_ingest.ask.query import parse
 from assoc_ingest.ask.search import SearchResult, search
 from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.questions.question import Reader, named
+from assoc_ingest.questions.search import short_path
+from assoc_ingest.sources import SOURCES
 from assoc_ingest.terminal import Paint, columns
 
 Ask = Callable[..., SearchResult]
@@ -82,6 +86,14 @@ def ask(connection: sqlite3.Connection) -> Ask:
         return search(connection, query, filters, **options)
 
     return answered
+
+
+def shown(
+    connection: sqlite3.Connection, query: str, limit: int = 10, width: int = 80
+) -> list[str]:
+    """Return the lines of the answer on a terminal."""
+    answer = named("search").ask(Reader(connection, limit, each=3), query=query, filters=Filters())
+    return [*answer.lines(width, Paint(False))]
 
 
 def keys(answer: SearchResult) -> list[str | None]:
@@ -425,7 +437,7 @@ def test_nothing_makes_it_fail(connection: sqlite3.Connection, query: str) -> No
         return
     assert answer.count >= len(answer.hits)
     assert len(answer.groups) <= answer.conversations
-    for line in result_lines(answer, 10, 80, Paint(False)):
+    for line in shown(connection, query) if query.strip() else ():
         assert columns(line) <= 80
 
 
@@ -528,18 +540,35 @@ def test_few_conversations_with_very_many_hits_are_all_found(
         assert whys(answer) == {"all_words"}, "what was not read is not what lacks a word"
 
 
-def test_more_than_is_looked_at_is_said_to_be_at_least_so_much(tmp_path: Path) -> None:
-    with index(tmp_path / "assoc.db") as rows:
+def test_more_than_is_looked_at_is_said_to_be_at_least_so_much(shell: Shell) -> None:
+    with index(shell.database) as rows:
         shop = rows.project("shop")
         for number in range(250):
             _, file = rows.session(f"{number:08}", shop, title=f"{number}")
             rows.message(file, "text", "walrus")
-    with closing(reader(tmp_path / "assoc.db")) as connection:
+    with closing(reader(shell.database)) as connection:
         answer = search(connection, "walrus")
         assert answer.is_cut
         assert (answer.conversations, answer.count) == (200, 200)
-        *_, total, _ = result_lines(answer, 10, 80, Paint(False))
+        *_, total, _ = shown(connection, "walrus")
         assert total == "At least 200 conversations, 200 hits. More: -n 50, or --all-hits."
+    answer: Any = shell.json("search", "walrus", "--json", "-n", "5")
+    assert answer["total"] is None
+    assert answer["next"]
+
+
+def test_a_search_on_a_terminal_loads_no_source(shell: Shell) -> None:
+    with index(shell.database) as rows:
+        _fill(rows)
+    script = f"""
+import sys
+from assoc_ingest.__main__ import main
+assert main(["search", "pool", "--db", {str(shell.database)!r}]) == 0
+print("loaded:", *(sys.modules.keys() & {{"assoc_ingest.sources", "jinja2"}}))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "loaded:", done.stderr
+    assert next(iter(SOURCES)) == hits._USUAL
 
 
 def test_a_hit_can_be_opened_and_gone_on_with(ask: Ask) -> None:
@@ -555,29 +584,33 @@ def test_a_hit_can_be_opened_and_gone_on_with(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_blocks_fit_the_terminal_and_show_every_best_match(ask: Ask, width: int) -> None:
+def test_blocks_fit_the_terminal_and_show_every_best_match(
+    connection: sqlite3.Connection, ask: Ask, width: int
+) -> None:
     long = '"connection pool is empty, fix it"'
     for query in ("pool", long, "acquire_connection", "how do workers hang", "デッドロック"):
         answer = ask(query)
-        lines = [*result_lines(answer, 10, width, Paint(False))]
+        lines = shown(connection, query, width=width)
         assert max(map(columns, lines)) <= width
         text = "\n".join(lines)
         assert text.count("[") == text.count("]") >= len(answer.groups)
         assert f"{answer.conversations} conversation" in " ".join(lines[-4:])
 
 
-def test_the_lines_say_how_to_go_on(ask: Ask) -> None:
-    lines = [*result_lines(ask("docker OR quotes", limit=1), 1, 80, Paint(False))]
+def test_the_lines_say_how_to_go_on(connection: sqlite3.Connection) -> None:
+    lines = shown(connection, "docker OR quotes", limit=1)
     assert lines[-1] == f"Open the first: assoc-ingest show {DOCKER}"
     assert "-n 50" in lines[-2]
 
 
-def test_a_divider_stands_before_conversations_that_lack_a_word(ask: Ask) -> None:
-    lines = [*result_lines(ask("docker image"), 10, 80, Paint(False))]
+def test_a_divider_stands_before_conversations_that_lack_a_word(
+    connection: sqlite3.Connection,
+) -> None:
+    lines = shown(connection, "docker image")
     assert not any("with a word missing" in line for line in lines), "nothing else was found"
-    lines = [*result_lines(ask("parser query pool"), 10, 80, Paint(False))]
+    lines = shown(connection, "parser query pool")
     assert not any("with a word missing" in line for line in lines), "nothing has all of them"
-    lines = [*result_lines(ask("image pool OR telemetry"), 10, 80, Paint(False))]
+    lines = shown(connection, "image pool OR telemetry")
     divider = lines.index("Closest matches, with a word missing:")
     assert lines[0].startswith("Base image")
     assert lines[divider + 2].startswith("Deadlock in the pool")

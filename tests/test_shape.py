@@ -73,7 +73,7 @@ WRITES = {
 }
 """What no way from a reading command leads to."""
 
-PRINTS = {"ask.blocks", "ask.output", "ask.show"}
+PRINTS = {"ask.output", "ask.show"}
 """What no way from a sync or a watch leads to: they return or tell a report."""
 
 HEAVY = {
@@ -576,6 +576,7 @@ NAMES_LEFT = {
     # Places outside `sources/` where a source is named, and why it has to be.
     "commands/serve.py": "clients that are configured in their own words",
     "commands/sync.py": "an example of a command",
+    "ask/hits.py": "the one that its hits do not name: to load all takes a third of a search",
     "mcp/setup.py": "clients that are configured in their own words",
     "derive/projects.py": "how a repository lies around its worktrees, whoever made them",
     "paths.py": "how a repository lies around its worktrees, whoever made them",

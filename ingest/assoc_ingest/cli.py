@@ -21,7 +21,7 @@ def commands() -> dict[str, str]:
         "sync": "sync:sync",
         "watch": "sync:watch",
         "serve": "serve:serve",
-        "search": "reading:search",
+        "search": "question",
         "show": "reading:show",
         "export": "export:export",
         "list": "reading:listing",

@@ -163,7 +163,7 @@ _FOLDING = _Folding()
 OPEN, CLOSE = "\x02", "\x03"
 ELLIPSIS = "…"
 
-_mark = re.compile(f"[{OPEN}{CLOSE}]")
+MARK = re.compile(f"([{OPEN}{CLOSE}])")
 _BEFORE, _LETTERS = 60, 200
 _LONGEST = 400
 """Letters of a piece that is longer because its first match is."""
@@ -171,11 +171,9 @@ _LONGEST = 400
 
 def parts(snippet: str) -> Iterator[tuple[str, bool]]:
     """Yield the pieces of a snippet, each with whether it is a match."""
-    is_match = False
-    for piece in _mark.split(snippet):
+    for number, piece in enumerate(MARK.split(snippet)[::2]):
         if piece:
-            yield piece, is_match
-        is_match = not is_match
+            yield piece, number % 2 == 1
 
 
 def plain(snippet: str) -> tuple[str, list[list[int]]]:
@@ -227,7 +225,7 @@ def _richest(text: str, ordered: Sequence[Span], room: int) -> int:
 
 
 def _unmarked(text: str) -> str:
-    return _mark.sub("", text)
+    return MARK.sub("", text)
 
 
 def _word_start(text: str, position: int) -> int:

@@ -20,6 +20,7 @@ from . import query as query_parser
 from .candidates import Candidate, Candidates, Vocabulary, vocabulary
 from .conversation import resume_line
 from .filters import Filters, Nothing, nothing
+from .hits import Hit
 from .matches import Places, Span, fold
 from .query import SAID, TITLE, TOOLS, TRIGRAM, Clause, Term, Terms, any_of
 from .refs import short_agent_key, short_key
@@ -632,54 +633,6 @@ def _month(time: str | None) -> str | None:
 # Hits: what a search found in one place, with all that a reader or a program needs of it.
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One place where the query was found."""
-
-    key: str | None
-    """Key of its conversation, or of the subagent in whose file it is, for `show`."""
-    title: str | None
-    """Of its conversation."""
-    ref: str | None
-    """What `show` takes to open it, as soon as `with_lines` has counted the lines."""
-    project: str | None
-    branch: str | None
-    cwd: str | None
-    model: str | None
-    kind: str | None
-    """For a message `messages.kind`; for others their own kind."""
-    time: str | None
-    snippet: str
-    """A piece of the text, of bounded length, matches between the characters 2 and 3 in pairs."""
-    why: str
-    """verbatim, all_words or relaxed"""
-    file: str | None
-    line: int | None
-    """Number of the line in the file, from 1; None until `with_lines` has counted it."""
-    byte: int
-    """Where the line begins."""
-    resume: str | None
-    """The command that resumes the conversation."""
-    session_key: str | None
-    id: int
-    what: str
-    """message, session, inbox, task, todo, plan, document, prompt or tool_result_file"""
-    scope: str
-    """said, tools or title"""
-    source: str
-    subagent: str | None
-    tool: str | None
-
-    def as_json(self) -> dict[str, object]:
-        """Return the stable JSON object: `snippet` without marks, `marks` as [start, end] pairs."""
-        fields: dict[str, object] = {}
-        for name, value in asdict(self).items():
-            fields[name] = value
-            if name == "snippet":
-                fields["snippet"], fields["marks"] = matches.plain(self.snippet)
-        return fields
-
-
 class Marker:
     """Shows the piece of a text that holds most of what was searched for."""
 
@@ -734,8 +687,13 @@ class Marker:
 
 
 def read_hits(
-    connection: sqlite3.Connection, found: Iterable[Ranked], marker: Marker
+    connection: sqlite3.Connection,
+    found: Iterable[Ranked],
+    marker: Marker,
+    *,
+    with_resume: bool = True,
 ) -> dict[tuple[str, int], Hit]:
+    """Read what is shown of these; `with_resume` needs the sources, which take long to import."""
     listed = {one.candidate.place: one for one in found}
     places = [
         [*place, one.candidate.row["session_key"], one.candidate.row["source"]]
@@ -745,7 +703,8 @@ def read_hits(
     hits = {}
     for details in sql.ask(connection, "pages/hits", places=json.dumps(places)):
         one = listed[details["what"], details["id"]]
-        hits[one.candidate.place] = _hit(connection, one, details, marker, keys)
+        hit = _hit(connection, one, details, marker, keys)
+        hits[one.candidate.place] = _with_resume(hit, details) if with_resume else hit
     return hits
 
 
@@ -792,7 +751,6 @@ def _hit(
     if row["what"] not in ("message", "session"):
         entry = sql.ask(connection, "pages/entry", what=row["what"], id=row["id"]).fetchone()
         text = entry["words"] if entry is not None else ""  # a sync may just have replaced it
-    session = {**details, "kind": details["session_kind"], "source": row["source"]}
     return Hit(
         key=key,
         title=row["session"],
@@ -808,9 +766,7 @@ def _hit(
         file=row["file"],
         line=None,
         byte=row["byte_offset"],
-        resume=resume_line(
-            {**session, "session_key": session_key}, is_there=bool(details["has_transcript"])
-        ),
+        resume=None,
         session_key=session_key,
         id=row["id"],
         what=row["what"],
@@ -819,6 +775,12 @@ def _hit(
         subagent=row["subagent"],
         tool=row["tool"],
     )
+
+
+def _with_resume(hit: Hit, details: sqlite3.Row) -> Hit:
+    session = {"kind": details["session_kind"], "source": hit.source, "cwd": hit.cwd,
+               "project_path": details["project_path"], "session_key": hit.session_key}  # fmt: skip
+    return replace(hit, resume=resume_line(session, is_there=bool(details["has_transcript"])))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -908,20 +870,6 @@ class SearchResult:
             return None
         facts = asdict(self.relaxation)
         return {name: facts[name] for name in ("missing", "corrected", "has_exact")}
-
-    def shown(self) -> list[Hit]:
-        """Return the hits of the groups; where there are none, those of the list."""
-        return [hit for group in self.groups for hit in group.hits] or list(self.hits)
-
-    def with_hits(self, hits: Iterable[Hit]) -> SearchResult:
-        """Return the answer with some of its hits in place of those for the same rows."""
-        known = {(hit.what, hit.id): hit for hit in hits}
-
-        def newer(old: Iterable[Hit]) -> tuple[Hit, ...]:
-            return tuple(known.get((hit.what, hit.id), hit) for hit in old)
-
-        groups = tuple(replace(group, hits=newer(group.hits)) for group in self.groups)
-        return replace(self, groups=groups, hits=newer(self.hits))
 
 
 # ------------------------------------------------------------------------------------------------
@@ -1244,6 +1192,7 @@ def search(
     shown: int = 3,
     closest: bool = True,
     clean: Callable[[str], str] | None = None,
+    with_resume: bool = True,
 ) -> SearchResult:
     """Return the best `limit` conversations, `shown` hits of each, and the best `limit` hits.
 
@@ -1253,7 +1202,7 @@ def search(
         connection, query, filters,
         limit=limit, tools=tools, raw=raw, closest=closest, clean=clean,
     )  # fmt: skip
-    answer = _answer(found, limit, shown)
+    answer = _answer(found, limit, shown, with_resume)
     if raw:
         return answer
     for group in answer.groups:
@@ -1261,11 +1210,13 @@ def search(
     return replace(answer, relaxation=found.relaxation(), notes=found.notes(answer.count))
 
 
-def _answer(found: Findings, limit: int, shown: int) -> SearchResult:
+def _answer(found: Findings, limit: int, shown: int, with_resume: bool) -> SearchResult:
     first = found.groups[:limit] if shown else []
     read = [one for cluster in first for one in cluster.found[:shown]]
     best = found.listed[:limit]
-    hits = read_hits(found.candidates.connection, [*read, *best], found.marker)
+    hits = read_hits(
+        found.candidates.connection, [*read, *best], found.marker, with_resume=with_resume
+    )
     return SearchResult(
         tuple(_group(cluster, hits, shown) for cluster in first),
         tuple(hits[one.candidate.place] for one in best if one.candidate.place in hits),

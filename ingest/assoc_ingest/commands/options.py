@@ -309,7 +309,9 @@ def filter_option(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return source_option(text)
     if name == "errors":
         return click.option(flags, is_flag=True, help=text)
-    return click.option(flags, name, multiple=name == "kind", help=text)
+    if name == "kind":
+        return click.option(flags, multiple=True, help=f"{text}; can be given several times.")
+    return click.option(flags, name, help=text)
 
 
 def _check_source(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
@@ -367,6 +369,30 @@ class QueryCommand(click.Command):
             raise click.UsageError(
                 f"{error.format_message()} To search for it: {search}", ctx
             ) from None
+
+
+class WordsCommand(QueryCommand):
+    """A command whose query may have words that begin with a dash."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; `-word`, which leaves out a word, is one of the query."""
+        return super().parse_args(ctx, _with_words_behind(args))
+
+
+def _with_words_behind(args: list[str]) -> list[str]:
+    """Return the arguments with `-word`, which leaves out a word, behind the options.
+
+    What stands behind `--` is words, whatever they begin with: that is for the query to know, too.
+    """
+    options: list[str] = []
+    words: list[str] = []
+    for number, arg in enumerate(args):
+        if arg == "--":
+            return [*options, "--", *words, *args[number:]]
+        # `-n50` and `-d/srv/assoc.db` are options with their values.
+        is_word = arg[:1] == "-" and arg[1:3].isalpha() and len(arg) > 2
+        (words if is_word and not {"/", "."} & set(arg) else options).append(arg)
+    return [*options, "--", *words] if words else options  # else it would be a missing value
 
 
 def verbose_option(command: Callable[P, R]) -> Callable[P, R]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,16 +18,19 @@ from ..questions.question import (
     as_data,
     beside,
     context,
+    has_more,
     named,
 )
 from .options import (
     QueryCommand,
+    WordsCommand,
     database_option,
     filter_option,
     format_options,
     json_options,
     projects,
     reading,
+    remotely,
     rows_option,
 )
 
@@ -39,15 +43,19 @@ if TYPE_CHECKING:
 _PROJECT = ", given by name, path or id; . is the current directory."
 _MOST = 1_000_000  # letters of standard input
 _ALL = 10**9
+_MAX_WIDTH = 120  # columns of a text to read
 
 
 def command(name: str) -> click.Command:
     """Return the command that asks a question."""
     question = named(name)
     ask = _bounded(question)(partial(_run, question))
-    for parameter in reversed([*question.parameters()]):
+    parameters = [*question.parameters()]
+    for parameter in reversed(parameters):
         ask = _option(parameter)(ask)
-    return click.command(name, cls=QueryCommand, help=question.help)(ask)
+    has_query = any(one.field.is_query for one in parameters)
+    kind = WordsCommand if has_query else QueryCommand
+    return click.command(name, cls=kind, help=question.help)(ask)
 
 
 def _bounded(question: Question) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -57,14 +65,24 @@ def _bounded(question: Question) -> Callable[[Callable[..., int]], Callable[...,
         return lambda ask: json_option(database_option(ask))
     if question.is_table:
         return lambda ask: format_options(rows_option(database_option(ask)))
+    size, text = question.sizes["terminal"].items, f"Maximum number of {question.items}"
+    several = f"{text} ({size}), or of {question.parts} ({question.sizes['json'].items})."
     limit = click.option(
         "-n",
         "--limit",
         type=click.IntRange(min=1),
-        default=question.sizes["terminal"].items,
-        show_default=True,
-        help=f"Maximum number of {question.items}.",
+        default=None if question.parts else size,
+        show_default=not question.parts,
+        help=several if question.parts else f"{text}.",
     )
+    parts = click.option(
+        f"--all-{question.parts}",
+        "is_flat",
+        is_flag=True,
+        help=f"List {question.parts} instead of {question.items}.",
+    )
+    if question.parts:
+        return lambda ask: limit(parts(json_options(database_option(ask))))
     return lambda ask: limit(json_options(database_option(ask)))
 
 
@@ -96,16 +114,22 @@ def _run(
     wanted: Wanted | None = None,
     form: Format | None = None,
     as_json: bool = False,
+    is_flat: bool = False,
     **values: Any,
 ) -> int:
     values = {one.name: _value(question, one, values[one.name]) for one in question.parameters()}
     given = question.arguments(values)
-    connection = reading(database)
+    is_remote = bool(values.get("remote"))
+    connection = remotely(database) if is_remote else reading(database)
     if form is not None:
         return _write_table(question, connection, given, limit or 0, form)
+    is_flat = is_flat or (wanted is not None and bool(question.parts))
+    size = question.sizes["json" if wanted is not None or is_flat else "terminal"]
+    each = 0 if is_flat else size.each
+    reader = Reader(connection, limit or size.items, each, remote=_remote() if is_remote else None)
     if wanted is not None:
-        return _write_list(question, connection, given, limit or _ALL, wanted)
-    answer = question.ask(Reader(connection, limit or 0, question.sizes["terminal"].each), **given)
+        return _write_list(question, reader, given, wanted)
+    answer = question.ask(reader, **given)
     if as_json:
         from ..ask.output import write
         from ..terminal import safe_json
@@ -137,7 +161,7 @@ def _joined(question: Question, parameter: Parameter, words: tuple[str, ...]) ->
             example = f'assoc-ingest {question.name} "{what.upper()} TEXT"'
             raise UsageError(f"Give the text of the {what}: {example}")
         return sys.stdin.read(_MOST)
-    if len(words) > 1 and not (field.is_text or field.joins(text)):
+    if len(words) > 1 and not (field.is_text or field.is_query or field.joins(text)):
         quoted = to_copy("assoc-ingest", question.name, name=text)
         raise UsageError(
             f"{question.name} takes one {field.name or what.upper()}. "
@@ -146,23 +170,24 @@ def _joined(question: Question, parameter: Parameter, words: tuple[str, ...]) ->
     return text
 
 
-def _write_list(
-    question: Question,
-    connection: sqlite3.Connection,
-    given: dict[str, Any],
-    limit: int,
-    wanted: Wanted,
-) -> int:
+def _remote() -> Callable[..., Any]:
+    from ..fleet.search import search
+
+    return search
+
+
+def _write_list(question: Question, reader: Reader, given: dict[str, Any], wanted: Wanted) -> int:
     from ..ask.answer import Answer
     from ..ask.output import write
 
-    asked = Answer(connection, [question.name, *given.values()], wanted)
-    reader = Reader(connection, limit, question.sizes["json"].each, asked.start)
-    answer = question.ask(reader, **given)
-    items = (as_data(item) for item in answer.items)
-    has_more = answer.total > asked.start + len(answer.items)
-    write(asked.pieces(items, total=answer.total, has_more=has_more, before=beside(answer)))
-    return 0 if answer.total or question.is_table else 1
+    asked = Answer(reader.db, [question.name, *given.values()], wanted)
+    answer = question.ask(replace(reader, start=asked.start, is_program=True), **given)
+    before: dict[str, Any] = beside(answer)
+    write(asked.pieces(
+        map(as_data, answer.items), total=answer.total, has_more=has_more(answer, asked.start),
+        relaxed=before.pop("relaxed", None), before=before,
+    ))  # fmt: skip
+    return 0 if answer.items or answer.total or question.is_table else 1
 
 
 def _write_table(
@@ -175,7 +200,8 @@ def _write_table(
     from ..ask.output import say, write_rows, write_table
 
     if form.wanted is not None:
-        return _write_list(question, connection, given, limit or _ALL, form.wanted)
+        each = question.sizes["json"].each
+        return _write_list(question, Reader(connection, limit or _ALL, each), given, form.wanted)
     answer = question.ask(Reader(connection, _ALL), **given)
     is_exact = form.name in ("nl", "csv")
     table = answer.table(limit, is_exact=is_exact)
@@ -192,6 +218,24 @@ def _write_table(
 
 
 def _show(question: Question, connection: sqlite3.Connection, answer: Any) -> int:
+    import sys
+
+    from ..ask.output import say, write_lines
+    from ..errors import NotFoundError
+    from ..terminal import Paint, terminal_width
+
+    if hasattr(answer, "lines"):
+        if answer.items:
+            write_lines([*answer.lines(terminal_width(_MAX_WIDTH), Paint.for_stream(sys.stdout))])
+            return 0
+        *reasons, last = answer.empty
+        for reason in reasons:
+            say(reason)
+        raise NotFoundError(last)
+    return _show_by_template(question, connection, answer)
+
+
+def _show_by_template(question: Question, connection: sqlite3.Connection, answer: Any) -> int:
     import sys
 
     from .. import sql

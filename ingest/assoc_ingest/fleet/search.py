@@ -9,7 +9,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -19,9 +19,10 @@ from ..ask import query as query_parser
 from ..ask.candidates import Candidate
 from ..ask.conversation import resume_line
 from ..ask.filters import Filters, Nothing, nothing
+from ..ask.hits import Hit
 from ..ask.query import Term, Terms
 from ..ask.refs import shortest
-from ..ask.search import ALL_WORDS, VERBATIM, Group, Hit, Marker, Ranked, SearchResult, is_special
+from ..ask.search import ALL_WORDS, VERBATIM, Group, Marker, Ranked, SearchResult, is_special
 from ..errors import ArchiveError, UsageError
 from ..files.archive import Frame, unpacked
 from . import connect, server
@@ -288,6 +289,10 @@ class OriginHit(Hit):
 
     origin: str
 
+    @property
+    def place(self) -> str | None:
+        return f"{self.project or ''} ({self.origin})".strip()
+
 
 def search(
     connection: sqlite3.Connection,
@@ -364,14 +369,6 @@ def _why_nothing(
         machine = (("origin", f"origin {origin}", alone),) if alone else ()
         why = why._replace(filters=(*why.filters, *machine), in_all=in_all)
     return why._replace(is_lower_bound=is_cut)
-
-
-def with_machines(result: SearchResult) -> SearchResult:
-    """Return a result whose hits say for people, beside the project, on which machine they are."""
-    hits = {hit.id: hit for hit in (*result.shown(), *result.hits) if isinstance(hit, OriginHit)}
-    return result.with_hits(
-        replace(hit, project=f"{hit.project or ''} ({hit.origin})".strip()) for hit in hits.values()
-    )
 
 
 def _as_json(terms: Terms) -> dict[str, object]:

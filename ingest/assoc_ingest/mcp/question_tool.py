@@ -18,6 +18,7 @@ from ..questions.question import (
     as_data,
     beside,
     context,
+    has_more,
     hints_of,
     named,
     plain,
@@ -35,20 +36,23 @@ def tool(name: str) -> Tool:
     """Return the tool that asks a question."""
     question = named(name)
     size = question.sizes["mcp"]
-    properties = {one.name: _property(one) for one in question.parameters()}
+    parameters = [one for one in question.parameters() if not one.field.is_option]
+    properties = {_argument(one): _property(one) for one in parameters}
     properties["limit"] = number(f"Most {question.items}. Default {size.items}.", size.most or 50)
     return Tool(
         name=name,
         title=question.title,
         description=f"{question.about} {QUOTED}",
         properties=properties,
-        required=tuple(one.name for one in question.parameters() if one.is_required),
+        required=tuple(one.name for one in parameters if one.is_required),
         run=partial(_run, question),
         fields=fields_of(question.answer),
-        only_unlimited=tuple(
-            one.name for one in question.parameters() if isinstance(one.field, ProjectField)
-        ),
+        only_unlimited=tuple(one.name for one in parameters if isinstance(one.field, ProjectField)),
     )
+
+
+def _argument(parameter: Parameter) -> str:
+    return f"{parameter.name}s" if parameter.type is list else parameter.name
 
 
 def _property(parameter: Parameter) -> Object:
@@ -68,15 +72,17 @@ def _property(parameter: Parameter) -> Object:
 def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
     from ..questions.view import rendered
 
-    given = question.arguments(arguments)
+    values = {one.name: arguments.get(_argument(one)) for one in question.parameters()}
+    given = question.arguments(values)
     asked = (question.name, str(index.settings.database), index.settings.project, [*given.values()])
     cursors = Cursors(*asked)
     (start,) = cursors.place(arguments.get("cursor"), [0])
     size = question.sizes["mcp"]
     limit = int(str(arguments.get("limit", size.items)))
-    found = question.ask(
-        Reader(index.connection, limit, size.each, start, index.mask, index.is_limited), **given
+    reader = Reader(
+        index.connection, limit, size.each, start, index.mask, index.is_limited, is_program=True
     )
+    found = question.ask(reader, **given)
     known = context(found)
     following = start + len(found.items)
 
@@ -91,7 +97,7 @@ def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
         head=beside(found, with_total=True),
         said=tuple(filter(None, (shown("head"),))),
         empty="There is no more." if start else shown("empty"),
-        behind=lambda: cursors.made(following) if (found.total or 0) > following else None,
+        behind=lambda: cursors.made(following) if has_more(found, start) else None,
     )
 
 

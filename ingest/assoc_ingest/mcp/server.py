@@ -29,7 +29,7 @@ from ..questions.fit import (
 )
 from ..questions.question import named
 from ..terminal import for_programs, lost, one_line
-from . import open_tool, question_tool, search_tool, sql_tool
+from . import open_tool, question_tool, sql_tool
 from .index import Index
 from .protocol import (
     INVALID_REQUEST,
@@ -51,12 +51,8 @@ from .tool import BOUNDS, Arguments, Tool
 
 def all_tools() -> tuple[Tool, ...]:
     """Return all tools."""
-    return (
-        search_tool.TOOL,
-        open_tool.tool(),
-        *(question_tool.tool(name) for name in QUESTIONS if "mcp" in named(name).sizes),
-        sql_tool.TOOL,
-    )
+    search, *others = (question_tool.tool(one) for one in QUESTIONS if "mcp" in named(one).sizes)
+    return (search, open_tool.tool(), *others, sql_tool.TOOL)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -1,11 +1,10 @@
 """What can be asked. `question` says what a question is; each has a module here, and templates."""
 
-QUESTIONS = ["recent", "stats", "blame", "fix", "status"]
+QUESTIONS = ["search", "recent", "stats", "blame", "fix", "status"]
 """In the order of the help. The function has the name of its module, as have its templates."""
 
 FILTERS = {
-    "kind": "Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...); can be "
-    "given several times.",
+    "kind": "Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...)",
     "project": "Only this project",
     "cwd": "Only the project of this directory, or of the nearest one above it: an absolute path.",
     "session": "Only this session, given by a prefix of its key.",
@@ -20,4 +19,4 @@ FILTERS = {
     "since": "From this time on: 12h, 7d, yesterday, monday, 'last week', '3 weeks ago' or a date.",
     "until": "Up to this time; a day, week or month is included.",
 }
-"""What an answer can be limited by. A command completes the sentences of project and source."""
+"""What an answer can be limited by. A command completes some of the sentences."""

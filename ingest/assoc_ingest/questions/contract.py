@@ -16,7 +16,6 @@ from .. import sql
 from ..ask.answer import LEAST_CHARS, SCHEMA
 from ..ask.conversation import Message
 from ..ask.refs import Entry
-from ..ask.search import Hit
 from ..ask.secrets import SecretPlace
 from ..errors import ERROR_CODES
 from ..sql import Query
@@ -80,11 +79,11 @@ def contract() -> dict[str, object]:
         "schema": SCHEMA,
         "options": OPTIONS,
         "answer": ANSWER,
-        "beside": {**BESIDE, **{one.name: _beside(one.answer) for one in questions if one.items}},
+        "beside": {**BESIDE, **{one.name: fields for one in questions if (fields := _beside(one))}},
         "nothing": NOTHING,
         "error": {"code": ERROR_CODES, "message": "what is wrong", "hint": "what to do, or null"},
-        "search": {**_types(Hit), "marks": "array"},
         **{one.name: _fields(one) for one in questions if not one.is_table},
+        "search": {**_fields(named("search")), "marks": "array"},
         "secrets": _types(SecretPlace),
         "show": {**PLACE, **_shown(_types(Message))},
         "show STORE:NAME": _types(Entry),
@@ -111,7 +110,8 @@ def lines(width: int) -> Iterator[str]:
     yield "\nOptions of search, show, list, query, stats, blame, fix and secrets:"
     for option, meaning in OPTIONS.items():
         yield from _explained(option, meaning, width)
-    for command in ("search", "show", *(name for name in QUESTIONS if name in known), "secrets"):
+    first, *others = (name for name in QUESTIONS if name in known)
+    for command in (first, "show", *others, "secrets"):
         yield f"\nFields of {command}:"
         yield from _indented(", ".join(known[command]), width)
     for name, columns in known["list"].items():
@@ -129,15 +129,16 @@ def _columns(connection: sqlite3.Connection, query: Query) -> list[str]:
     return [column[0] for column in cursor.description]
 
 
-def _beside(answer: type) -> dict[str, str]:
-    """Return what the fields mean that an answer has beside its items."""
-    hints = hints_of(answer)
-    return {name: get_args(hints[name])[1] for name in names_beside(answer) if name != "nothing"}
+def _beside(question: Question) -> dict[str, str]:
+    """Return what the fields mean that an answer has beside its items and those of every one."""
+    hints = hints_of(question.json_answer) if question.items else {}
+    names = names_beside(question.json_answer) if question.items else ()
+    return {name: get_args(hints[name])[1] for name in names if name not in ("nothing", "relaxed")}
 
 
 def _fields(question: Question) -> Any:
     """Return the fields of the items of an answer; of one that is no list, its own."""
-    hints = hints_of(question.answer)
+    hints = hints_of(question.json_answer)
     return _type(hints["items"]) if question.items else _types(question.answer)
 
 

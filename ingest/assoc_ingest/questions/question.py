@@ -43,6 +43,13 @@ from . import FILTERS
 if TYPE_CHECKING:
     import sqlite3
 
+WHY_NOTHING = (
+    "Why there are no items: {filters, without_filters, is_close, words}: how many there are "
+    "without each filter, and without any, with some of the words if is_close; words that occur "
+    "nowhere."
+)
+"""What the field `nothing` of an answer means."""
+
 
 @dataclass(frozen=True)
 class Reader:
@@ -52,7 +59,7 @@ class Reader:
     limit: int
     """Most items."""
     each: int = 1
-    """Most of what belongs to one item."""
+    """Most of what belongs to one item; 0 if that alone is asked for, in one list."""
     start: int = 0
     """The number of the first item."""
     mask: Callable[[str], str] = str
@@ -62,6 +69,10 @@ class Reader:
     """Is one project all that there is? Then its directories are all that may be looked at."""
     has_disk: bool = True
     """May anything be looked at but the database?"""
+    is_program: bool = False
+    """Is every field read, and has it to be known whether there is more? Templates show some."""
+    remote: Callable[..., Any] | None = None
+    """Searches the server of a fleet, to which `db` leads then."""
 
     def page(self, items: Sequence[Any]) -> Sequence[Any]:
         """Return those of all items that are wanted."""
@@ -72,8 +83,9 @@ Answer = Any
 """What a question returns: a dataclass, whose fields are those of `--json` and of the tool.
 
 A list has `items`, from `reader.start` on and at most `reader.limit`, and `total`, the number of
-all of them. A table has `columns`, too, and a method `table`. Fields with an underscore are for
-the templates alone.
+all of them, or None with `_has_more`. A table has `columns`, too, and a method `table`. Fields with
+an underscore are for the templates alone. An answer with `lines` and `empty` needs no template for
+a terminal.
 """
 
 
@@ -101,6 +113,10 @@ class Field:
     """A command takes all its words for it or, without any, standard input."""
     joins: Callable[[str], bool] = lambda text: False
     """Are several words of a command one value?"""
+    is_query: bool = False
+    """Are several words of a command one value, and `-word` one of them?"""
+    is_option: bool = False
+    """Has only a command this?"""
     needs_disk: bool = False
 
 
@@ -146,6 +162,10 @@ class Question:
     """What agents are told of it: what it answers, and when it helps."""
     sizes: Mapping[str, Size]
     """For each who can ask: terminal, json, mcp and web."""
+    parts: str = ""
+    """What belongs to its items, in the plural, if programs are given these in one list."""
+    check: Callable[..., None] | None = None
+    """Raises UsageError for arguments that do not go together, before anything is opened."""
 
     @property
     def name(self) -> str:
@@ -182,16 +202,28 @@ class Question:
                 arguments.setdefault(one.filters, {})[one.name] = value
             else:
                 arguments[one.name] = one.default if value is None else value
-        return {
+        given = {
             name: Filters.of(value) if isinstance(value, dict) else value
             for name, value in arguments.items()
         }
+        if self.check is not None:
+            self.check(**given)
+        return given
 
     @property
     def answer(self) -> type:
         """The dataclass that it returns."""
-        returned: type = get_type_hints(self.ask, localns={"Filters": object})["return"]
-        return returned
+        return self._answers[0]
+
+    @property
+    def json_answer(self) -> type:
+        """The dataclass for programs: that of its parts, if they are given these."""
+        return self._answers[-1]
+
+    @property
+    def _answers(self) -> tuple[type, ...]:
+        returned = get_type_hints(self.ask, localns={"Filters": object})["return"]
+        return get_args(returned) or (returned,)
 
     @property
     def is_table(self) -> bool:
@@ -199,10 +231,16 @@ class Question:
 
 
 def question(
-    title: str, *, items: str, about: str, **sizes: Size
+    title: str,
+    *,
+    items: str,
+    about: str,
+    parts: str = "",
+    check: Callable[..., None] | None = None,
+    **sizes: Size,
 ) -> Callable[[Callable[..., Answer]], Question]:
     """Make a function a question."""
-    return lambda ask: Question(ask, title, items, about, sizes)
+    return lambda ask: Question(ask, title, items, about, sizes, parts, check)
 
 
 def named(name: str) -> Question:
@@ -230,15 +268,28 @@ def hints_of(of: type) -> dict[str, Any]:
 
 
 def beside(answer: Answer, *, with_total: bool = False) -> dict[str, object]:
-    """Return the fields that an answer has beside its items; of reasons, only if there are any."""
+    """Return the fields that an answer has beside its items, but for those that are null."""
     names = names_beside(type(answer), with_total=with_total)
     values = ((name, getattr(answer, name)) for name in names)
-    return {name: value for name, value in values if name != "nothing" or value is not None}
+    return {name: value for name, value in values if value is not None}
+
+
+def has_more(answer: Answer, start: int) -> bool:
+    """Does anything follow the items, the first of which has the number `start`?"""
+    if answer.total is None:
+        return bool(answer._has_more)
+    return bool(answer.total > start + len(answer.items))
 
 
 def as_data(item: Any) -> dict[str, object]:
     """Return an item, a dataclass or a row, as fields."""
-    return asdict(item) if is_dataclass(item) else item  # type: ignore[arg-type]
+    if hasattr(item, "as_json"):
+        return item.as_json()  # type: ignore[no-any-return]
+    return asdict(item, dict_factory=_shown) if is_dataclass(item) else item  # type: ignore[arg-type]
+
+
+def _shown(fields: list[tuple[str, object]]) -> dict[str, object]:
+    return {name: value for name, value in fields if name[0] != "_"}
 
 
 def names_beside(answer: type, *, with_total: bool = False) -> list[str]:

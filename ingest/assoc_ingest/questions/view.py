@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 from jinja2.runtime import Context
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from .. import terminal
-from ..terminal import Paint, harmless, one_line, readable
+from ..terminal import Paint, one_line, readable
 from .fit import heading, is_plain, quoted
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def environment(form: str) -> jinja2.Environment:
 def _of_terminal(value: object) -> object:
     if value is None:
         return ""
-    return harmless(value) if isinstance(value, Shown) else one_line(str(value))
+    return value if isinstance(value, Shown) else one_line(str(value))
 
 
 def _of_agents(value: object) -> object:
@@ -158,6 +158,15 @@ def _of_cell(value: object) -> object:
     return f"{value:,}" if isinstance(value, int) else _of_page(value)
 
 
+def _highlighted(snippet: str) -> Markup:
+    from ..ask.matches import parts
+
+    pieces = ((escape(readable(one)), found) for one, found in parts(snippet))
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(one) if found else one for one, found in pieces
+    )
+
+
 # -- for agents ------------------------------------------------------------------------------------
 
 
@@ -170,9 +179,11 @@ def _quoted(text: object) -> Shown:
 
 
 _FILTERS: dict[str, Any] = {
+    "besides": lambda branch, project: terminal.branch_besides(project or None, branch or None),
     "cut": _cut,
     "facts": facts,
     "heading": _heading,
+    "highlighted": _highlighted,
     "line": _line,
     "many": terminal.many,
     "moment": terminal.moment,

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from .. import terminal
-from ..ask import matches
 from ..ask.conversation import Change, Message
 from ..ask.matches import Span
 from ..ask.show import BOXES, arguments_of, changes_of, target_of, things_to_do
@@ -151,14 +150,6 @@ def shortened(text: str, budget: Budget | None = None, name: str = "ai-plain") -
     """Return the input or output of a tool, cut if it is long."""
     opening = Markup('<pre class="{}" tabindex="0">').format(name)
     return _written(text, _LONGEST_VALUE, opening, budget or Budget())
-
-
-def marked(snippet: str) -> Markup:
-    return joined(
-        Markup("<mark>{}</mark>").format(one) if found else escape(one)
-        for piece, found in matches.parts(snippet)
-        for one in [readable(piece)]
-    )
 
 
 def difference(before: str, after: str, budget: Budget | None = None) -> Markup:

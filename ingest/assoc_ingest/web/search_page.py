@@ -5,41 +5,38 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
-from markupsafe import Markup
-
-from .. import sql, terminal
+from .. import sql
 from ..ask import search
-from ..ask.blocks import bare, named_source, who_of
 from ..ask.candidates import Candidate, Candidates
 from ..ask.filters import Filters, Nothing, project_ids
+from ..ask.hits import Hit
 from ..ask.query import SAID
 from ..ask.search import (
     ALL_WORDS,
     FACETS,
     LAST_TIER,
-    RELAXED,
     FacetHits,
     Findings,
-    Hit,
     Hits,
     Place,
     Ranked,
-    Relaxation,
+    SearchResult,
     find,
     preference_of_kind,
     read_hits,
 )
 from ..errors import UsageError
+from ..questions.question import context
+from ..questions.search import Search, conversation
 from ..terminal import one_line
 from . import pages, urls
 from .conversation import session_path
-from .html import marked
 from .pages import PageError
 from .urls import Permalinks
 
@@ -191,11 +188,6 @@ class Card:
     """Filled for the page that is shown; at least one."""
 
     @property
-    def is_close(self) -> bool:
-        """Does even its best hit lack a word?"""
-        return bool(self.ranked) and self.ranked[0].why == RELAXED
-
-    @property
     def preference(self) -> int:
         """What people and agents said comes first."""
         return min(part.preference for part in self.parts)
@@ -212,37 +204,16 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What a search found, and the cards of one page."""
+    """What a search found, and one page of it."""
 
+    answer: Search
+    """Of the page, a conversation for each card."""
     cards: list[Card]
-    page: int
-    total: int
-    """Cards at all."""
-    hits: int
-    is_cut: bool
-    """There are more of both: they were not counted."""
     counts: dict[str, Counter[str]]
     """How many cards each value of a facet has."""
-    relaxation: Relaxation | None
-    corrected: dict[str, tuple[str, ...]]
-    notes: tuple[str, ...]
-    words: tuple[str, ...]
-    """The words of the query that say what is looked for."""
-    without: tuple[str, ...]
-    fields: frozenset[str]
-    """The filters that are in the query itself."""
+    findings: Findings
     has_close: bool
     """Are there hits that lack a word?"""
-    split: int | None
-    """From which card of the page on all lack a word; None if that is no border."""
-    is_mixed: bool
-    """Do some cards of the page lack a word, and not only the last ones?"""
-    nothing: Nothing | None
-    """Why nothing was found."""
-
-    @property
-    def has_more(self) -> bool:
-        return self.page * PAGE < self.total
 
 
 def results(connection: sqlite3.Connection, asked: SearchRequest) -> Results:
@@ -278,10 +249,8 @@ def results(connection: sqlite3.Connection, asked: SearchRequest) -> Results:
         why = _why_nothing(asked, hits.parts, wanted)
     start = (asked.page - 1) * PAGE
     shown = _read(connection, cards[start : start + PAGE], found, hits)
-    return _results(
-        asked, found, parts, cards, shown,
-        is_cut=hits.is_cut, has_close=bool(close), why=why,
-    )  # fmt: skip
+    answer = _answer(asked, found, cards, shown, why, is_cut=hits.is_cut)
+    return Results(answer, shown, search.counts(parts), found, bool(close))
 
 
 def _why_nothing(
@@ -366,38 +335,36 @@ def _read(
     return [card for card in shown if card.shown]
 
 
-def _results(
+def _answer(
     asked: SearchRequest,
     found: Findings,
-    parts: list[FacetHits],
     cards: list[Card],
     shown: list[Card],
+    why: Nothing | None,
     *,
     is_cut: bool,
-    has_close: bool,
-    why: Nothing | None,
-) -> Results:
-    lacking = [card.is_close for card in shown]
-    first = lacking.index(True) if True in lacking else 0
-    split = first if first and all(lacking[first:]) else None
-    return Results(
-        cards=shown,
-        page=asked.page,
-        total=len(cards),
-        hits=sum(card.hits for card in cards),
-        is_cut=is_cut,
-        counts=search.counts(parts),
-        relaxation=found.relaxation(),
-        corrected=found.question.corrected if found.question else {},
-        notes=found.notes(len(cards)),
-        words=tuple(clause.name for clause in found.terms.content),
-        without=tuple(term.text for term in found.terms.without),
-        fields=frozenset(name for name, _ in found.terms.fields),
-        has_close=has_close,
-        split=split,
-        is_mixed=split is None and len(set(lacking)) > 1,
-        nothing=why,
+) -> Search:
+    """Return the cards of a page as the answer of the question `search`."""
+    notes = [*found.notes(len(cards))]
+    if asked.is_cut:
+        notes.insert(0, f"Only the first {LONGEST_QUERY:,} characters of the query were used.")
+    if found.terms.without and cards:
+        words = ", ".join(term.text for term in found.terms.without)
+        notes.append(f"Excluded: messages with {words}.")
+    relaxation = found.relaxation() if cards else None
+    if relaxation and (asked.page > 1 or asked.narrowed):
+        # A word that is missing here may be elsewhere among what was found.
+        relaxation = replace(relaxation, missing=())
+    total = len(cards)
+    result = SearchResult(
+        (), (), total, sum(card.hits for card in cards), is_cut, relaxation, tuple(notes)
     )
+    items = [conversation(card.shown, card.hits - len(card.shown)) for card in shown]
+    if asked.values.get("sort") == "newest":
+        for item, card in zip(items, shown, strict=True):
+            item.time = card.newest
+    nothing = why.as_json() if why else None
+    return Search(total, is_cut, result.relaxed(), notes, nothing, items, asked.query, result)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -477,7 +444,7 @@ def shown_name(text: str, nameless: str = "(untitled)") -> str:
 def is_narrowing(found: Results, name: str) -> bool:
     """Is a filter to leave out some of what was found, rather than to be asked with?"""
     own = {name, "since", "until"} if name == "month" else {name}
-    return found.has_close or not own.isdisjoint(found.fields)
+    return found.has_close or not own.isdisjoint(name for name, _ in found.findings.terms.fields)
 
 
 def offered(asked: SearchRequest, found: Results, projects: Projects) -> Iterator[Facet]:
@@ -518,9 +485,7 @@ def _texts(name: str, keys: Iterable[str], projects: Projects) -> dict[str, str]
 
 
 # ------------------------------------------------------------------------------------------------
-# Cards of the search page: a conversation, or what belongs to none, with its best hits.
-#
-# A hit leads to its message by a link that lasts; what is no message, to its row.
+# Where a card leads to: a hit to its message by a link that lasts; what is no message, to its row.
 
 
 _ROWS = {
@@ -530,120 +495,40 @@ _ROWS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """The addresses of other pages."""
+class CardLinks(NamedTuple):
+    """Where a card leads to, besides its hits."""
 
-    session: Callable[[str], str]
-    project: Callable[[str], str]
-    table: Callable[[str], str]
-
-
-@dataclass(frozen=True, slots=True)
-class CardPlace:
-    """A hit as a card shows it."""
-
-    address: str
-    who: str
-    name: str
-    """`said`, `thinking` or `tools`: how much it counts."""
-    moment: str
-    snippet: Markup
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A card as the page shows it."""
-
-    title: str
-    address: str
-    moment: str
-    is_close: bool
-    is_said_to_be_close: bool
-    """Has it a badge? The command line does not say it of corrected words."""
     project: tuple[str, str] | None
     """Name and address."""
-    facts: list[str]
-    places: list[CardPlace]
-    more: int
-    more_address: str | None
+    more: str | None
+    """The address of the other hits in the conversation."""
 
 
-class Cards:
-    """Makes the cards of one page."""
+class Addresses:
+    """The addresses of hits."""
 
     def __init__(
-        self, connection: sqlite3.Connection, asked: SearchRequest, found: Results, paths: Paths,
-        projects: Projects,
-    ) -> None:  # fmt: skip
-        self._asked = asked
-        self._found = found
-        self._paths = paths
-        self._projects = projects
-        ids = [hit.id for card in found.cards for hit in card.shown if hit.what == "message"]
-        rows = urls.rows(connection, ids)
-        links = Permalinks(connection, paths.session).of(row.place for row in rows.values())
+        self, datasette: Datasette, database: str, connection: sqlite3.Connection, found: Results
+    ) -> None:
+        self._session = partial(session_path, datasette, database)
+        self._table = partial(datasette.urls.table, database)
+        hits = (hit for card in found.cards for hit in card.shown)
+        rows = urls.rows(connection, [hit.id for hit in hits if hit.what == "message"])
+        links = Permalinks(connection, self._session).of(row.place for row in rows.values())
         self._messages = {
             one: links[row.place].address for one, row in rows.items() if row.place in links
         }
 
-    def all(self) -> list[Shown]:
-        """Return the cards, in order."""
-        return [self._card(card) for card in self._found.cards]
-
-    def _card(self, card: Card) -> Shown:
-        found, best = self._found, card.shown[0]
-        key = card.parts[0].values.get("project")
-        branch = terminal.branch_besides(best.project, best.branch)
-        places = [self._place(hit) for hit in card.shown if hit.what != "session"]
-        more = card.hits - len(card.shown)
-        is_by_time = self._asked.values.get("sort") == "newest"
-        return Shown(
-            title=shown_name(best.title or _file_name(best)),
-            address=self._address(best),
-            moment=terminal.moment(card.newest if is_by_time else best.time),
-            is_close=card.is_close,
-            is_said_to_be_close=card.is_close
-            and (not found.relaxation or found.relaxation.is_said),
-            project=(self._projects.name(key), self._paths.project(key)) if key else None,
-            facts=[shown_name(fact) for fact in (branch, named_source(best)) if fact],
-            places=places,
-            more=more,
-            more_address=self._more(card) if more and best.session_key else None,
-        )
-
-    def _more(self, card: Card) -> str | None:
-        key = card.parts[0].session_key
-        if key is None or "session" in self._asked.values:
-            return None
-        return self._asked.within("session", key, narrowing=is_narrowing(self._found, "session"))
-
-    def _place(self, hit: Hit) -> CardPlace:
-        return CardPlace(
-            address=self._address(hit),
-            who=shown_name(who_of(hit)),
-            name=_name_of(hit),
-            moment=terminal.moment(hit.time),
-            snippet=marked(bare(hit)),
-        )
-
-    def _address(self, hit: Hit) -> str:
-        if hit.what == "message":
-            found = self._paths.session(hit.session_key) if hit.session_key else self._row(hit)
-            return self._messages.get(hit.id, found)
-        if hit.what == "session" and hit.session_key:
-            return self._paths.session(hit.session_key)
-        return self._row(hit)
-
-    def _row(self, hit: Hit) -> str:
-        return f"{self._paths.table(_ROWS[hit.what])}/{hit.id}"
+    def of(self, hit: Hit) -> str:
+        if hit.what == "message" and hit.id in self._messages:
+            return self._messages[hit.id]
+        if hit.what in ("message", "session") and hit.session_key:
+            return self._session(hit.session_key)
+        return f"{self._table(_ROWS[hit.what])}/{hit.id}"
 
 
-def _file_name(hit: Hit) -> str:
-    return (hit.file or "").rpartition("/")[2] if hit.session_key is None else "(untitled)"
-
-
-def _name_of(hit: Hit) -> str:
+def weight(hit: Hit) -> str:
+    """Return how much a hit counts: said, thinking or tools."""
     if hit.what != "message":
         return "tools" if hit.what == "tool_result_file" else "said"
     if hit.kind == "thinking":
@@ -681,34 +566,33 @@ async def view(datasette: Datasette, request: Request) -> Response:
         )
     asked = parse(request, datasette.urls.path("/-/assoc/search"))
     database = asked.values.get("db") or names[0]
-    context: dict[str, object] = {
+    shown: dict[str, object] = {
         "title": f"{asked.query} – search" if asked.query.strip() else "Search",
         "asked": asked,
         "database": database,
         "databases": names,
-        "kept": asked.kept,
-        "sorts": SORTS,
-        "found": None,
-        "page_size": PAGE,
-        "many": terminal.many,
-        "moment": terminal.moment,
-        "table": lambda name: datasette.urls.table(database, name),
-    }  # fmt: skip
+        "body": None,
+    }
     if asked.query.strip():
-        make = _Page(datasette, database, asked)
-        context |= await pages.read(datasette, request, database, TABLES, make.read)
-    return await pages.page(datasette, request, "search", context)
+        make = _Page(datasette, database, names, asked)
+        shown |= await pages.read(datasette, request, database, TABLES, make.read)
+    return await pages.page(datasette, request, "search", shown)
 
 
 class _Page:
     """What the template shows of one search."""
 
-    def __init__(self, datasette: Datasette, database: str, asked: SearchRequest) -> None:
+    def __init__(
+        self, datasette: Datasette, database: str, databases: list[str], asked: SearchRequest
+    ) -> None:
         self._datasette = datasette
         self._database = database
+        self._databases = databases
         self._asked = asked
 
     def read(self, connection: sqlite3.Connection) -> dict[str, object]:
+        from ..questions.view import rendered
+
         asked, found = self._asked, self._results(connection)
         if asked.page > 1 and not found.cards:
             raise PageError(
@@ -717,25 +601,36 @@ class _Page:
             )  # fmt: skip
         projects = Projects(connection)
         set_filters = list(chosen(asked, found, projects))
-        context: dict[str, object] = {
-            "found": found,
-            "cards": Cards(connection, asked, found, self._paths(), projects).all(),
-            "facets": list(offered(asked, found, projects)),
-            "chosen": set_filters,
+        known = {
+            **context(found.answer),
+            "asked": asked,
+            "start": (asked.page - 1) * PAGE,
+            "sorts": SORTS,
             "corrected": self._corrected(found),
-            "said": self._said(found),
+            "chosen": set_filters,
+            "links": [self._links(card, found, projects) for card in found.cards],
+            "address": Addresses(self._datasette, self._database, connection, found).of,
+            "weight": weight,
         }
         if not found.cards:
-            context |= self._nothing(connection, found, set_filters)
-        return context
+            known |= self._nothing(connection, found, set_filters)
+        return {
+            "body": rendered("search", "html", "answer" if found.cards else "empty", known),
+            "is_cut": found.answer.is_at_least,
+            "facets": list(offered(asked, found, projects)),
+            "chosen": set_filters,
+        }
 
-    def _paths(self) -> Paths:
-        base = self._datasette.urls.database(self._database)
-        return Paths(
-            session=partial(session_path, self._datasette, self._database),
-            project=lambda key: f"{base}/-/project/{key}",
-            table=partial(self._datasette.urls.table, self._database),
-        )
+    def _links(self, card: Card, found: Results, projects: Projects) -> CardLinks:
+        asked, part = self._asked, card.parts[0]
+        project = more = None
+        if key := part.values.get("project"):
+            base = self._datasette.urls.database(self._database)
+            project = (projects.name(key), f"{base}/-/project/{key}")
+        if part.session_key and card.hits > len(card.shown) and "session" not in asked.values:
+            narrowing = is_narrowing(found, "session")
+            more = asked.within("session", part.session_key, narrowing=narrowing)
+        return CardLinks(project, more)
 
     def _results(self, connection: sqlite3.Connection) -> Results:
         """Return what was found; raise PageError where the query is an expression and is wrong."""
@@ -751,25 +646,11 @@ class _Page:
             plain = [("Search for its words instead", self._asked.address(raw=None))]
             raise PageError(400, message, plain) from error
 
-    def _said(self, found: Results) -> list[str]:
-        """Return what to know of the query, and of what was found, in a sentence each."""
-        cut = f"Only the first {LONGEST_QUERY:,} characters of the query were used."
-        said = [cut] * self._asked.is_cut + list(found.notes)
-        if found.without and found.cards:
-            said.append(f"Excluded: messages with {', '.join(found.without)}.")
-        if found.relaxation and found.cards:
-            is_part = self._asked.page > 1 or self._asked.narrowed
-            # A word that is missing here may be elsewhere among what was found.
-            known = replace(found.relaxation, missing=()) if is_part else found.relaxation
-            said += known.lines()
-            if found.is_mixed:
-                said.append("Only some of these contain all words.")
-        return [pages.cut(line) for line in said]
-
     def _corrected(self, found: Results) -> tuple[str, str] | None:
         """Return the query with the words that were taken for others, and its address."""
         query = self._asked.query
-        for word, meant in found.corrected.items():
+        question = found.findings.question
+        for word, meant in question.corrected.items() if question else ():
             query = _with(query, word, meant[0])
         return (query, self._asked.address(q=query)) if query != self._asked.query else None
 
@@ -777,9 +658,9 @@ class _Page:
         self, connection: sqlite3.Connection, found: Results, set_filters: list[Chosen]
     ) -> dict[str, object]:
         """Return what helps where nothing was found."""
-        words = found.words if len(found.words) > 1 else ()
+        clauses = found.findings.terms.content
+        words = [clause.name for clause in clauses] if len(clauses) > 1 else []
         return {
-            "nothing": found.nothing,
             "labels": {
                 name: f"{name} {filter.text}"
                 for name, filter in zip(self._asked.filters, set_filters, strict=True)
@@ -787,6 +668,12 @@ class _Page:
             "words": [(word, self._asked.address(q=word)) for word in words[:_WORDS]],
             "fresh": sql.ask(connection, "pages/fresh").fetchone(),
             "read": sql.ask(connection, "pages/indexed_files").fetchone(),
+            "others": [
+                (name, self._asked.address(db=name))
+                for name in self._databases
+                if name != self._database
+            ],
+            "issues": f"{self._datasette.urls.table(self._database, 'issues')}?quarantined=1",
         }
 
 

@@ -1,0 +1,111 @@
+"""A hit: what a search found in one place, and how people are told of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+
+_USUAL = "claude"
+"""The source that most hits come from: these do not name it."""
+
+# In the input of a tool a line break is the two letters \n, and a quote has a backslash.
+_json_break = re.compile(r"\\[nrt]")
+_json_frame = re.compile(r'^\{"\w+":"?|"?\}$')
+_TAGGED = frozenset(
+    {"command", "command_output", "bash_input", "bash_output", "task_notification", "agent_message"}
+)
+_WHO = {
+    "prompt": "you", "command": "you", "queued_prompt": "you", "bash_input": "you",
+    "text": "agent", "agent_prompt": "task", "tool_use": "call", "tool_result": "result",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One place where the query was found."""
+
+    key: str | None
+    """Key of its conversation, or of the subagent in whose file it is, for `show`."""
+    title: str | None
+    """Of its conversation."""
+    ref: str | None
+    """What `show` takes to open it, as soon as `with_lines` has counted the lines."""
+    project: str | None
+    branch: str | None
+    cwd: str | None
+    model: str | None
+    kind: str | None
+    """For a message `messages.kind`; for others their own kind."""
+    time: str | None
+    snippet: str
+    """A piece of the text, of bounded length, matches between the characters 2 and 3 in pairs."""
+    why: str
+    """verbatim, all_words or relaxed"""
+    file: str | None
+    line: int | None
+    """Number of the line in the file, from 1; None until `with_lines` has counted it."""
+    byte: int
+    """Where the line begins."""
+    resume: str | None
+    """The command that resumes the conversation."""
+    session_key: str | None
+    id: int
+    what: str
+    """message, session, inbox, task, todo, plan, document, prompt or tool_result_file"""
+    scope: str
+    """said, tools or title"""
+    source: str
+    subagent: str | None
+    tool: str | None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the stable JSON object: `snippet` without marks, `marks` as [start, end] pairs."""
+        from .matches import plain
+
+        fields: dict[str, object] = {}
+        for name, value in asdict(self).items():
+            fields[name] = value
+            if name == "snippet":
+                fields["snippet"], fields["marks"] = plain(self.snippet)
+        return fields
+
+    # -- how people are told of it -----------------------------------------------------------------
+
+    @property
+    def who(self) -> str:
+        """The author of a message, or the place of another hit."""
+        if self.what != "message":
+            return self.what.replace("_", " ") if self.what != "session" else "title"
+        who = _WHO.get(self.kind or "", (self.kind or "").replace("_", " "))
+        if self.tool:
+            who = f"{self.tool} {who}"
+        return f"{self.subagent}: {who}" if self.subagent else who
+
+    @property
+    def words(self) -> str:
+        """The snippet with its marks, without what a program put around it: JSON, or tags."""
+        text = self.snippet
+        if self.kind == "tool_use":
+            text = _json_break.sub(" ", _json_frame.sub("", text)).replace('\\"', '"')
+        elif self.kind in _TAGGED:
+            from .. import tags
+
+            text = tags.without(text)
+        return text
+
+    @property
+    def name(self) -> str:
+        """The title of its conversation; of what belongs to none, the name of its file."""
+        if self.title and self.title != self.session_key:
+            return self.title
+        return (self.file or "").rpartition("/")[2] if self.session_key is None else "(untitled)"
+
+    @property
+    def place(self) -> str | None:
+        """The project, with the machine where there are several."""
+        return self.project
+
+    @property
+    def other_source(self) -> str | None:
+        """The source, None if it is the usual one."""
+        return self.source if self.source != _USUAL else None
