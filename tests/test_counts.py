@@ -52,7 +52,7 @@ from assoc_ingest import sql
 from assoc_ingest.ask.conversation import Conversation
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
-from assoc_ingest.questions.show import summary
+from assoc_ingest.questions.open import summary
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web.entries import Mapper, Stretch

@@ -45,7 +45,8 @@ def run(index: Index, arguments: Arguments) -> Answer:
     from ..ask import excerpt as excerpts
     from ..ask.excerpt import Options
     from ..ask.refs import Line
-    from ..questions.show import opened, summary
+    from ..questions.open import summary
+    from ..questions.show import opened
 
     reference = str(arguments["ref"])
     around = [arguments.get("before"), arguments.get("after")]
@@ -114,7 +115,7 @@ def _rendered(block: str, item: Item) -> str:
 
 
 def _entries(found: Sequence[Any], arguments: Arguments, cursors: Cursors) -> Answer:
-    from ..questions.show import of_entry
+    from ..questions.open import of_entry
 
     start, letter = cursors.place(arguments.get("cursor"), [0, 0])
     return Answer(
@@ -168,7 +169,7 @@ def _items(
     note: Callable[[Position], None],
 ) -> Iterator[Item]:
     """Yield the messages; the position of each is noted before it is yielded."""
-    from ..questions.show import of_message
+    from ..questions.open import of_message
 
     names, root = conversation.names(), str(conversation.session["root"])
     for part in _parts_from(excerpt.parts, start):
@@ -218,7 +219,7 @@ _PART = {
 
 
 def tool() -> Tool:
-    from ..questions.show import Opening
+    from ..questions.open import Opening
 
     fields: dict[str, Any] = fields_of(Opening)
     fields["items"]["items"]["properties"] |= _PART
