@@ -524,6 +524,24 @@ def test_what_was_just_written_is_found(growing: Path, tmp_path: Path) -> None:
     assert found["coverage"] == {"state": "complete", "missing": []}
 
 
+def test_a_file_is_found_that_was_made_in_the_same_tick_of_the_clock_as_another(
+    growing: Path, tmp_path: Path
+) -> None:
+    """Its directory has the time that it had when it was looked at."""
+    ask = calls(Index(Settings(growing, look=News(growing).read)))
+    directory = tmp_path / "home" / PROJECT
+    os.utime(directory, ns=(1, 1))
+    assert ask("search", query="frost")["items"] == []  # everything is walked, and known now
+    write(tmp_path / "home", f"{PROJECT}/{OTHER}.jsonl", user("frost", "u8", sessionId=OTHER))
+    tick = directory.stat().st_mtime_ns - 50_000_000  # as long as a coarse clock takes
+    os.utime(directory, ns=(tick, tick))
+    assert len(ask("search", query="frost")["items"]) == 1
+    third = OTHER[:-1] + ("0" if OTHER[-1] != "0" else "1")
+    write(tmp_path / "home", f"{PROJECT}/{third}.jsonl", user("hail", "u9", sessionId=third))
+    os.utime(directory, ns=(tick, tick))
+    assert len(ask("search", query="hail")["items"]) == 1
+
+
 @pytest.mark.slow
 def test_what_goes_on_changing_is_found_each_time_without_a_walk(
     growing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
