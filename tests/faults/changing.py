@@ -196,7 +196,7 @@ def assert_survives_a_kill_at_any_step(fresh: Fresh, place: Path) -> None:
     around = {commit + near for commit in commits for near in range(-3, 4)}
     all_along = range(1, len(statements) + 20, 26 if SCALE < 1 else 5)
     kills = survivals = 0
-    for step in [*sorted(around), *all_along]:
+    for step in [*sorted(around), *all_along, len(statements) + 1]:
         database.write_bytes(grown.read_bytes())
         try:
             with killed_at(step), read_in_pieces(chunk=1500, batch=2000):
