@@ -29,15 +29,16 @@ def one_by_one() -> sqlite3.Connection:
 
 
 def written_out(connection: sqlite3.Connection) -> str:
-    """Return the statements that make a database with this schema and record of migrations."""
-    applied = connection.execute(f"select name from {sql.RECORD_OF_MIGRATIONS} order by id")
+    """Return what makes a database with this schema and record of migrations, without its views."""
+    *files, _ = sql.migration_names()
+    views = sql.views()
     rows = ",\n".join(
         f"  ('{sql.MIGRATION_SET}', '{name}', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'))"
-        for (name,) in applied
+        for name in files
     )
     return (
         _HEAD
-        + "".join(f"{text};\n" for _, _, text in sql.schema_of(connection))
+        + "".join(f"{text};\n" for _, name, text in sql.schema_of(connection) if name not in views)
         + f"insert into {sql.RECORD_OF_MIGRATIONS} (migration_set, name, applied_at) values\n"
         + f"{rows};\n"
     )

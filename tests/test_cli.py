@@ -429,7 +429,7 @@ def test_every_failure_has_its_code_and_one_sentence(
 def test_a_bug_shows_its_traceback_on_request(
     filled: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assoc_ingest.upkeep.status.facts", lambda *_: 1 / 0)
+    monkeypatch.setattr("assoc_ingest.upkeep.status.facts", lambda *_, **__: 1 / 0)
     for arguments in (("-v", "status"), ("status", "-v")):
         assert filled(*arguments) == 70
         assert "Traceback" in filled.err

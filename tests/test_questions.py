@@ -15,7 +15,7 @@ import pytest
 from tests.support.hostile import EVIL
 from tests.support.shell import Shell
 from tests.support.web import Site
-from tests.support.writing import TRANSCRIPT, user, write
+from tests.support.writing import TRANSCRIPT, assistant, user, write
 
 from assoc_ingest import questions
 from assoc_ingest.mcp.index import Index, Settings
@@ -221,3 +221,28 @@ def test_recent_work_is_one_answer_for_people_programs_and_browsers(
     assert f"/{shell.database.stem}/-/session/0b7c2f4e?at=1" in page.links()
     assert shell("recent", "--since", "2031-01-01") == 1
     assert "No activity in that period. Without since 2031-01-01:" in shell.err
+
+
+def test_costs_and_the_state_of_the_index_have_pages(shell: Shell, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    usage = {"input_tokens": 10, "output_tokens": 20}
+    write(home, TRANSCRIPT, user("paint it red"), assistant("done", usage=usage))
+    (home / "unheard-of").mkdir()
+    sync(shell.database, [home])
+    site, base = Site(shell.database), f"/{shell.database.stem}/-"
+    page = site.get(f"{base}/stats?by=model").words
+    assert shell.json("stats", "--by", "model", "--json")["items"][0]["model"] in page
+    assert "No usage is recorded. Without since 2031-01-01: 1 row." in " ".join(
+        site.get(f"{base}/stats?since=2031-01-01").words.split()
+    )
+    assert site.get(f"{base}/stats?by=colour").status == 400
+    state = site.get(f"{base}/status").words
+    assert "Last sync" in state
+    assert str(home) in state
+    assert shell("status") == 0
+    assert "unheard-of" in shell.out
+    assert "unheard-of" not in state, "a page of anybody's looks at no disk"
+    closed = {"tables": {"sync_runs": {"allow": False}}}
+    limited = Site(shell.database, databases={shell.database.stem: closed})
+    assert limited.get(f"{base}/status").status == 403
+    assert limited.get(f"{base}/stats").status == 200

@@ -474,7 +474,7 @@ def hidden_in_query(connection: sqlite3.Connection, text: str) -> list[str]:
 
 def test_no_alias_of_a_query_is_hidden_by_a_column() -> None:
     connection = sqlite3.connect(":memory:")
-    connection.executescript(Path(str(sql.data(*sql.NEW_SCHEMA))).read_text("utf-8"))
+    sql.migrate(connection)
     shadowed = """select coalesce(e.value, t.target) as path, count(*) as edits from tool_calls t
         left join json_each(t.paths) e on true group by path order by edits desc, path"""
     assert len(hidden_in_query(connection, shadowed)) == 1

@@ -30,7 +30,7 @@ RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 VIEWS_NAME = "views"
 VIEWS = ("schema", f"{VIEWS_NAME}.sql")
 NEW_SCHEMA = ("schema", "new", "schema.sql")
-"""What all migrations add up to, and the record that they were applied: see `make schema`."""
+"""What all migrations but the views add up to, and the record of them: see `make schema`."""
 
 FOLDERS = ("reports", "lists", "search", "pages")
 """The folders of `queries/`: reports, which are run by name; queries of `list`; queries of
@@ -167,7 +167,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     """
     if connection.execute("select 1 from sqlite_master").fetchone() is None:
         is_within = connection.in_transaction
-        for statement in statements(data(*NEW_SCHEMA).read_text("utf-8")):
+        for statement in _new_schema():
             connection.execute(statement)
         if not is_within and connection.in_transaction:  # Python has begun one for an insert
             connection.commit()
@@ -175,8 +175,7 @@ def migrate(connection: sqlite3.Connection) -> None:
             return
     from sqlite_utils import Database
 
-    for statement in statements(data(*VIEWS).read_text("utf-8")):
-        name = plain(statement).split()[2]
+    for name in views():
         connection.execute(f"drop view if exists main.{name}")
     connection.execute(
         f"delete from {RECORD_OF_MIGRATIONS} where migration_set = ? and name glob ?",
@@ -184,6 +183,23 @@ def migrate(connection: sqlite3.Connection) -> None:
     )
     migrations().apply(Database(connection, execute_plugins=False))
     _mend(connection)
+
+
+def views() -> dict[str, str]:
+    """Return the statements of `schema/views.sql` by the names of the views that they make."""
+    made = statements(data(*VIEWS).read_text("utf-8"))
+    return {plain(statement).split()[2]: statement for statement in made}
+
+
+def _new_schema() -> Iterator[str]:
+    """Yield what makes an empty database one of this version."""
+    yield from statements(data(*NEW_SCHEMA).read_text("utf-8"))
+    yield from views().values()
+    yield (
+        f"insert into {RECORD_OF_MIGRATIONS} (migration_set, name, applied_at) values"
+        f" ('{MIGRATION_SET}', '{migration_names()[-1]}',"
+        " strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'))"
+    )
 
 
 def schema_of(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
@@ -218,7 +234,7 @@ def _mend(connection: sqlite3.Connection) -> None:
     sqlite3.DatabaseError if a table is not as in a database of this version. Comments may differ.
     """
     with closing(sqlite3.connect(":memory:")) as new:
-        for statement in statements(data(*NEW_SCHEMA).read_text("utf-8")):
+        for statement in _new_schema():
             new.execute(statement)
         if applied_migrations(new) != set(migration_names()):
             return  # `make schema` has yet to be run

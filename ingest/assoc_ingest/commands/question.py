@@ -1,4 +1,4 @@
-"""The commands that are questions: `assoc-ingest stats`, `blame`, `fix`, `status`."""
+"""The commands that are questions, such as `assoc-ingest search` and `blame`."""
 
 from __future__ import annotations
 

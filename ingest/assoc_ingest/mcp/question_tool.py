@@ -101,18 +101,12 @@ def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
     )
 
 
-_PLAIN = ("more", "more_hits", "byte", "line")
-"""Numbers that say nothing if they are 0."""
-
-
 def _item(data: dict[str, object]) -> Item:
     """Return an item without what says nothing, and without the whole of a key that it has."""
     return {
         name: stated(value)
         for name, value in data.items()
-        if value not in (None, [])
-        and (value or name not in _PLAIN)
-        and not _is_whole_key(name, data)
+        if value not in (None, []) and not _is_whole_key(name, data)
     }
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from types import NoneType
 from typing import (
@@ -164,6 +164,8 @@ class Question:
     """For each who can ask: terminal, json, mcp and web."""
     parts: str = ""
     """What belongs to its items, in the plural, if programs are given these in one list."""
+    tables: tuple[str, ...] = ()
+    """What it reads besides conversations: who may not see these tables has no page of it."""
     check: Callable[..., None] | None = None
     """Raises UsageError for arguments that do not go together, before anything is opened."""
 
@@ -236,11 +238,12 @@ def question(
     items: str,
     about: str,
     parts: str = "",
+    tables: tuple[str, ...] = (),
     check: Callable[..., None] | None = None,
     **sizes: Size,
 ) -> Callable[[Callable[..., Answer]], Question]:
     """Make a function a question."""
-    return lambda ask: Question(ask, title, items, about, sizes, parts, check)
+    return lambda ask: Question(ask, title, items, about, sizes, parts, tables, check)
 
 
 def named(name: str) -> Question:
@@ -248,11 +251,14 @@ def named(name: str) -> Question:
     return found
 
 
+_LABELS = {"cwd": "directory"}
+
+
 def _filter(name: str, filters: str) -> Parameter:
     about, kind = FILTERS[name], {"errors": bool, "kind": list}.get(name, str)
     is_project = name in ("project", "cwd")
     field = ProjectField(about) if is_project else Field(about.removesuffix(".") + ".")
-    return Parameter(name, kind, field, filters=filters)
+    return Parameter(name, kind, replace(field, label=_LABELS.get(name, "")), filters=filters)
 
 
 def plain(hint: Any) -> Any:

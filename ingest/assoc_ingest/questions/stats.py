@@ -80,6 +80,7 @@ class Usage:
     about="Count tokens and costs of the recorded conversations by day, week, month, model, "
     "project, session or tool. Each API response is counted once. is_lower_bound is 1 where "
     "responses have no final count or no known price: then the numbers are at least.",
+    tables=("responses", "prices"),
     terminal=Size(0), json=Size(100), mcp=Size(30, most=500), web=Size(100),
 )  # fmt: skip
 def stats(

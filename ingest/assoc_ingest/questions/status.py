@@ -84,6 +84,7 @@ class Status:
     "What is indexed",
     items="",
     about="",
+    tables=("sources", "sync_runs", "issues", "line_types"),
     terminal=Size(0), json=Size(0), web=Size(0),
 )  # fmt: skip
 def status(reader: Reader) -> Status:
@@ -96,7 +97,7 @@ def status(reader: Reader) -> Status:
     from ..upkeep.status import facts
 
     (_, _, path) = reader.db.execute("pragma database_list").fetchone()
-    return Status(**facts(reader.db, Path(path)))
+    return Status(**facts(reader.db, Path(path), has_disk=reader.has_disk))
 
 
 def sentences_of(rows: list[_Row]) -> Iterator[str]:

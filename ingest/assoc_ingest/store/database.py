@@ -27,10 +27,6 @@ from ..when import from_milliseconds, milliseconds, now
 from . import changes
 
 # ------------------------------------------------------------------------------------------------
-# Transactions, and the time of a sync, which does not go back when the system clock does.
-
-
-# ------------------------------------------------------------------------------------------------
 # The time of a sync, which does not go back when the system clock does.
 #
 # A machine with an empty battery starts in 1970, and a clock may say 2099 for a minute. What a
@@ -38,8 +34,7 @@ from . import changes
 # is gone. So:
 #
 # - no recorded time is earlier than the newest one in the database: while the system clock is
-#   behind,
-#   time stands still;
+#   behind, time stands still;
 # - if a recorded time is more than a year ahead, and no file was modified after now, the clock was
 #   wrong when it was recorded. That time is ignored, or all later syncs would have to repeat it.
 #

@@ -22,8 +22,10 @@ _Row = dict[str, object]
 _DATABASES = (".sqlite", ".sqlite3", ".db", ".vscdb")
 
 
-def facts(connection: sqlite3.Connection, database: Path) -> dict[str, Any]:
-    """Return the fields of a `Status`."""
+def facts(
+    connection: sqlite3.Connection, database: Path, *, has_disk: bool = True
+) -> dict[str, Any]:
+    """Return the fields of a `Status`; without a disk, no home is looked at."""
     runs = _rows(connection, "reports/status_runs")
     clock = Clock(connection)
     is_running = bool(runs) and _is_cut_off(runs[0]) and has_writer(database)
@@ -40,9 +42,9 @@ def facts(connection: sqlite3.Connection, database: Path) -> dict[str, Any]:
         "clock_behind": clock.behind,
         "clock_ahead": clock.ahead,
         "issues": _rows(connection, "reports/issues_by_reason"),
-        "unreadable": _unreadable(sources),
+        "unreadable": _unreadable(sources) if has_disk else [],
         "new_lines": _new_lines(connection),
-        "new_places": _new_places(connection, sources),
+        "new_places": _new_places(connection, sources) if has_disk else [],
         "pending": _pending(connection),
     }
 

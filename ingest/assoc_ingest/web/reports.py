@@ -36,10 +36,7 @@ if TYPE_CHECKING:
 # they name is looked at.
 
 
-TABLES = (
-    *search_page.TABLES, "tool_calls", "links", "responses", "prices", "sources", "sync_runs",
-    "issues", "line_types",
-)  # fmt: skip
+TABLES = (*search_page.TABLES, "tool_calls", "links")
 _LONGEST = 20_000  # letters of a value: a traceback is long
 
 
@@ -88,9 +85,10 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
         "body": None,
         "has_more": False,
     }
-    await pages.read(datasette, request, database, TABLES, lambda connection: None)
+    tables = (*TABLES, *question.tables)
+    await pages.read(datasette, request, database, tables, lambda connection: None)
     if is_asked:
-        shown |= await pages.read(datasette, request, database, TABLES, read)
+        shown |= await pages.read(datasette, request, database, tables, read)
     return await pages.page(datasette, request, "question", shown)
 
 
