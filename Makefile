@@ -88,8 +88,8 @@ bench-pages: ## measure the pages of a server while an agent writes
 bench-fleet: ## measure pushes of a home of SIZE (200MB) to a PostgreSQL server made for it
 	$(BIN)/python -m benchmarks.fleet --size $(SIZE) $(ARGS)
 
-bench-peers: ## compare with other programs, each on a private copy of a home
-	$(BIN)/python -m benchmarks.peers --size $(SIZE) $(ARGS)
+bench-peers: ## compare with other programs on homes of three shapes, each on a private copy
+	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 bench-compare: ## compare the commit BASE with this checkout, on a home of SIZE (200MB)
 	$(BIN)/python -m benchmarks.compare $(or $(BASE),$(error BASE=commit is missing)) --size $(SIZE) $(ARGS)

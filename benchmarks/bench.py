@@ -19,10 +19,9 @@ from statistics import median
 
 from benchmarks import report
 from benchmarks.cost import Answer, Line, Program, scratch
-from benchmarks.generate import parse_size
+from benchmarks.generate import PROFILES, parse_size
 from benchmarks.homes import Homes
 from benchmarks.syncs import Scale, amount, folded, run
-from benchmarks.synthetic import shapes
 
 
 def measured(title: str, homes: Homes, home: Path, given: argparse.Namespace) -> str:
@@ -100,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and keep if asked to."""
     parser = argparse.ArgumentParser(description="Measure what everything costs.")
     parser.add_argument("--sizes", default="20MB,200MB", help="homes, a comma list")
-    parser.add_argument("--profile", choices=shapes.PROFILES, default="usual", help="of the homes")
+    parser.add_argument("--profile", choices=PROFILES, default="usual", help="of the homes")
     parser.add_argument("--small-files", type=int, metavar="N", help="N files of ten lines")
     parser.add_argument("--one-file", type=parse_size, metavar="SIZE", help="one huge file")
     scale_options(parser)

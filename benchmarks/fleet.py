@@ -40,9 +40,8 @@ from assoc_ingest.store.database import open_reader, snapshot, transaction, writ
 from assoc_ingest.sync.run import sync
 from benchmarks.asking import SEARCHES
 from benchmarks.cost import scratch
-from benchmarks.generate import parse_size
+from benchmarks.generate import PROFILES, parse_size
 from benchmarks.homes import Homes, size_of, transcripts
-from benchmarks.synthetic import shapes
 
 _APPENDS = 40
 
@@ -234,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print what was measured."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=parse_size, default=parse_size("60MB"))
-    parser.add_argument("--profile", choices=shapes.PROFILES, default="usual", help="of the home")
+    parser.add_argument("--profile", choices=PROFILES, default="usual", help="of the home")
     parser.add_argument("--copies", type=int, default=0, help="of the machine, for the searches")
     options = parser.parse_args(arguments)
     home = Homes().of_size(options.size, options.profile)

@@ -5,7 +5,8 @@
     python benchmarks/generate.py OUT --files 10000 --lines-per-file 10
     python benchmarks/generate.py OUT --one-file 1GB
     python benchmarks/generate.py OUT --chat 100000      one session of so many short messages
-    python benchmarks/generate.py OUT --profile real     as homes that were published as a whole
+    python benchmarks/generate.py OUT --profile real     as the home of one person was counted
+    python benchmarks/generate.py OUT --profile published    published transcripts, repeated
 
 The home has everything a real one has: transcripts of all versions from 1.0.x to 2.1.2xx with
 their subagents in the layout of the version, forks that repeat other transcripts, queued prompts,
@@ -23,7 +24,7 @@ the transcripts (``damage``), each kind at least once.
 The modules of ``synthetic``: ``plan`` what there is, ``shapes`` numbers, ``words`` text, ``ledger``
 keeps shares, ``home`` the directory, ``transcript`` files and chains, ``tools`` ``replies``
 ``prompts`` ``asides`` the kinds of lines, ``conversation`` their order, ``agents`` ``groups``
-``forks`` further transcripts, ``stores`` all other files.
+``forks`` further transcripts, ``stores`` all other files; ``published`` repeats real ones.
 """
 
 from __future__ import annotations
@@ -38,13 +39,14 @@ from pathlib import Path
 if not __package__:  # run as a script: the checkout is not on the path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.synthetic import chat, codex, shapes
+from benchmarks.synthetic import chat, codex, published, shapes
 from benchmarks.synthetic.home import SECRET, Summary
 from benchmarks.synthetic.plan import generate
 from benchmarks.synthetic.words import PHRASE
 
 __all__ = ["PHRASE", "SECRET", "Summary", "generate"]
 
+PROFILES = (*shapes.PROFILES, "published")
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20}
 
 
@@ -66,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--files", type=int, metavar="N", help="N small transcripts instead")
     parser.add_argument("--lines-per-file", type=int, default=10, metavar="N")
     parser.add_argument("--one-file", type=parse_size, metavar="SIZE", help="one huge transcript")
-    parser.add_argument("--profile", choices=shapes.PROFILES, default="usual")
+    parser.add_argument("--profile", choices=PROFILES, default="usual")
     parser.add_argument("--chat", type=int, metavar="N", help="one session of N short messages")
     parser.add_argument(
         "--codex", type=parse_size, metavar="SIZE", help="rollouts of Codex instead"
@@ -77,6 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if given.chat is not None:
         chat.write(given.out, given.chat)
+        return 0
+    if given.profile == "published":
+        published.write(given.out, given.bytes)
         return 0
     try:
         summary = generate(

@@ -1,7 +1,7 @@
 """Measures other programs on the same home, beside ours in the same run.
 
     make bench-peers
-    make bench-peers ARGS='--size 1GB --repeat 1'
+    make bench-peers ARGS='--homes usual:1GB --repeat 1'
 
 The peers that the Python package index offers as programs are installed into an environment of
 their own below the build directory. Each gets a private copy of the generated home, below a
@@ -10,12 +10,14 @@ is asked of the network once they are installed: telemetry and the search for up
 What cannot be installed here is said, and skipped.
 
 Measured is what all have: a first sync, one that finds nothing, and one after ten lines were
-appended to a transcript. They do not do the same: what each keeps stands beside it.
+appended to a transcript. They do not do the same: what each keeps stands beside it. Ratios to a
+peer that are worse than in the last kept run of the same home are named.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -26,13 +28,15 @@ from pathlib import Path
 
 from benchmarks import report
 from benchmarks.cost import Cost, Program, best, measure, scratch
-from benchmarks.generate import parse_size
+from benchmarks.generate import PROFILES, parse_size
 from benchmarks.growing import LINES, Growing
 from benchmarks.homes import Homes, size_of
 from benchmarks.syncs import amount
-from benchmarks.synthetic import shapes
 
+HOMES = "usual:200MB,real:371MB,published:200MB"
+NOISE = 1.1  # a ratio that grew by less says nothing
 STEPS = ("first sync", "no-op sync", f"{LINES} lines appended")
+_RATIOS = "Ours as a multiple of theirs"
 _GROWING = 7_000_000  # bytes of the transcript that is appended to
 OURS = "assoc-ingest"
 
@@ -162,9 +166,9 @@ def reported(title: str, ours: Measured, others: Sequence[Measured], source: int
     pairs = [_pair(ours, other) for other in others]
     tables = [report.table(title, columns, rows)]
     if pairs:
-        names = [part for step in STEPS for part in (f"{step}, wall", "CPU")]
+        names = [part for step in STEPS for part in (f"{step}, wall", f"{step}, CPU")]
         columns = ["", *names, "peak", "database"]
-        tables.append(report.table("Ours as a multiple of theirs", columns, pairs))
+        tables.append(report.table(_RATIOS, columns, pairs))
     return "\n".join(tables)
 
 
@@ -189,22 +193,57 @@ def _pair(ours: Measured, theirs: Measured) -> list[str]:
     return [theirs.name, *(f"{ratio:.2f}" for ratio in ratios)]
 
 
+def worse(section: str, kept: str) -> list[str]:
+    """What is worse in *section* than where its home was last *kept* in the results."""
+    title = section.split("\n", 1)[0]
+    _, _, last = kept.partition(f"{title}\n")
+    before = _ratios(last.split("\n## ")[0])
+    return [
+        f"{name}, {column}: {ratio:.2f}, was {before[name, column]:.2f}"
+        for (name, column), ratio in _ratios(section).items()
+        if (name, column) in before and ratio > NOISE * before[name, column]
+    ]
+
+
+def _ratios(section: str) -> dict[tuple[str, str], float]:
+    """The first table of ratios in a section, by peer and column."""
+    table = section.partition(f"### {_RATIOS}\n")[2].strip().split("\n\n")[0]
+    header, _, *rows = [
+        [cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()
+    ] or [[], []]
+    columns = header[-len(rows[0]) + 1 :] if rows else []
+    return {
+        (row[0], column): float(ratio)
+        for row in rows
+        for column, ratio in zip(columns, row[1:], strict=True)
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Install, measure, print, and keep if asked to."""
     parser = argparse.ArgumentParser(description="Measure other programs beside ours.")
-    parser.add_argument("--size", type=parse_size, default="200MB", help="of the home")
-    parser.add_argument("--profile", choices=shapes.PROFILES, default="usual", help="of the home")
+    parser.add_argument(
+        "--homes", default=HOMES, metavar="LIST", help=f"profiles and sizes; default {HOMES}"
+    )
     parser.add_argument("--growing", type=parse_size, default=_GROWING, metavar="SIZE")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="the best of N counts")
     report.add_options(parser)
     given = parser.parse_args(arguments)
-    report.show(given, f"best of {given.repeat}", [_section(given)])
+    homes = [part.split(":") for part in given.homes.split(",")]
+    for profile, _ in homes:
+        if profile not in PROFILES:
+            parser.error(f"no profile is named {profile}: choose from {', '.join(PROFILES)}")
+    if "ASSOC_REAL_CORPUS" not in os.environ:
+        print("Without ASSOC_REAL_CORPUS, homes of the profile published are left out.")
+        homes = [home for home in homes if home[0] != "published"]
+    sections = (_section(profile, parse_size(size), given) for profile, size in homes)
+    report.show(given, f"best of {given.repeat}", sections)
     return 0
 
 
-def _section(given: argparse.Namespace) -> str:
+def _section(profile: str, size: int, given: argparse.Namespace) -> str:
     homes = Homes(given.build)
-    home = homes.of_size(given.size, given.profile)
+    home = homes.of_size(size, profile)
     programs = {peer: installed(peer, given.build) for peer in PEERS}
     runs: dict[str, list[Measured]] = {}
     for _ in range(given.repeat):
@@ -223,11 +262,13 @@ def _section(given: argparse.Namespace) -> str:
                 runs.setdefault(peer.package, []).append(theirs)
     ours, *others = map(folded, runs.values())
     source = size_of(home) + given.growing
-    like = "" if given.profile == "usual" else f", {given.profile}"
-    section = reported(f"Peers on a home of {amount(given.size)}{like}", ours, others, source)
+    section = reported(f"Peers on a home of {amount(size)}, {profile}", ours, others, source)
     missing = [peer.package for peer, place in programs.items() if place is None]
     if missing:
         section += f"\nCould not be installed here, and is left out: {', '.join(missing)}.\n"
+    kept = given.results.read_text("utf-8") if given.results.exists() else ""
+    if decline := worse(section, kept):
+        section += "\nWorse than in the last kept run: " + "; ".join(decline) + ".\n"
     return section
 
 

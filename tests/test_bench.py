@@ -279,7 +279,7 @@ def test_a_peer_is_shown_a_private_copy_that_grows(
     monkeypatch.setattr(peers, "PEERS", (peer, missing))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     results = tmp_path / "results.md"
-    given = ["--size", "300KB", "--growing", "200KB", "--repeat", "1", "--build", str(build)]
+    given = ["--homes", "usual:300KB", "--growing", "200KB", "--repeat", "1", "--build", str(build)]
     assert peers.main([*given, "--write", "--results", str(results)]) == 0
     page = capsys.readouterr().out
     assert list(tables(page).values()) == [["assoc-ingest", "fake 1"], ["fake 1"]]
@@ -290,6 +290,18 @@ def test_a_peer_is_shown_a_private_copy_that_grows(
     sizes = [int(size) for _, size in seen]
     assert sizes[0] == sizes[1] == sizes[-2] < sizes[-1]
     shutil.rmtree(programs.parent)
+
+
+def test_a_ratio_that_grew_since_the_last_kept_run_is_named() -> None:
+    def section(first: str, peak: str) -> str:
+        rows = [["fake 1", first, peak]]
+        ratios = report.table("Ours as a multiple of theirs", ["", "first sync, CPU", "peak"], rows)
+        return f"{report.table('Peers on a home of 1 MB, real', ['', 'a'], [['x', '1']])}\n{ratios}"
+
+    kept = f"# Results\n\n## Today\n\n{section('1.00', '2.00')}\n## Before\n\n{section('9', '9')}"
+    assert peers.worse(section("1.20", "2.10"), kept) == ["fake 1, first sync, CPU: 1.20, was 1.00"]
+    assert peers.worse(section("0.90", "2.00"), kept) == []
+    assert peers.worse(section("5.00", "5.00").replace("real", "usual"), kept) == []
 
 
 def test_rollouts_of_codex_are_read_without_an_issue(tmp_path: Path) -> None:

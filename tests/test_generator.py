@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 from benchmarks.generate import PHRASE, SECRET, Summary, generate
-from benchmarks.synthetic import shapes
+from benchmarks.synthetic import published, shapes
 from benchmarks.synthetic.damage import Damage
 from benchmarks.synthetic.home import Home
 
@@ -205,15 +206,51 @@ def test_many_small_files_have_the_lines_asked_for(tmp_path: Path) -> None:
     assert set(counts) <= {6, 7}  # some have no final line feed
 
 
-def test_a_home_of_the_profile_real_has_shorter_files_than_the_usual_one(
-    sound: tuple[Path, Summary], tmp_path: Path
-) -> None:
-    usual, _ = sound
-    summary = generate(tmp_path, SIZE, profile="real")
-    assert len(transcripts(tmp_path)) > len(transcripts(usual))
-    largest = max(path.read_bytes().count(b"\n") for path in transcripts(tmp_path))
-    assert largest < max(path.read_bytes().count(b"\n") for path in transcripts(usual))
-    assert summary.sessions > summary.agents
+# What was counted in the home that the profile `real` stands for: share of the bytes, bytes a line.
+REAL = {
+    "result": (0.59, 11_279),
+    "progress": (0.21, 2_477),
+    "assistant": (0.18, 1_627),
+}
+REAL_FILES = {0.25: 300_000, 0.5: 900_000, 0.75: 2_000_000, 0.9: 3_400_000, 0.99: 4_100_000}
+
+
+def test_a_home_of_the_profile_real_has_the_shape_that_was_counted(tmp_path: Path) -> None:
+    generate(tmp_path, 200_000_000, profile="real")
+    lengths: dict[str, list[int]] = {kind: [] for kind in (*REAL, "other")}
+    structured = 0
+    files = transcripts(tmp_path)
+    for path in files:
+        for line in path.read_bytes().splitlines():
+            document = orjson.loads(line)
+            kind = "result" if "toolUseResult" in document else document["type"]
+            lengths[kind if kind in REAL else "other"].append(len(line))
+            structured += len(orjson.dumps(document.get("toolUseResult", "")))
+    total = sum(map(sum, lengths.values()))
+    for kind, (share, length) in REAL.items():
+        assert sum(lengths[kind]) / total == pytest.approx(share, rel=0.15), kind
+        assert sum(lengths[kind]) / len(lengths[kind]) == pytest.approx(length, rel=0.15), kind
+    assert structured / sum(lengths["result"]) == pytest.approx(0.75, rel=0.1)
+    sizes = sorted(path.stat().st_size for path in files)
+    for share, size in REAL_FILES.items():
+        assert sizes[int(share * len(sizes))] == pytest.approx(size, rel=0.35), share
+
+
+@pytest.mark.skipif("ASSOC_REAL_CORPUS" not in os.environ, reason="needs ASSOC_REAL_CORPUS")
+def test_published_transcripts_are_repeated_as_other_conversations(tmp_path: Path) -> None:
+    published.write(tmp_path / "once", 1)
+    size = sum(path.stat().st_size for path in transcripts(tmp_path / "once"))
+    published.write(tmp_path / "twice", size + 1)
+    once, twice = (
+        [
+            [document["uuid"] for document in map(orjson.loads, lines) if "uuid" in document]
+            for lines in (path.read_bytes().splitlines() for path in transcripts(tmp_path / name))
+        ]
+        for name in ("once", "twice")
+    )
+    assert len(twice) == 2 * len(once)
+    assert sum(map(len, twice)) == 2 * sum(map(len, once))
+    assert len(set().union(*twice)) == 2 * len(set().union(*once))
 
 
 def test_one_file_is_as_long_as_asked_for(tmp_path: Path) -> None:

@@ -116,14 +116,14 @@ class Home:
         self.rng = random.Random(seed)
         self.words = Words(self.rng)
         self.profile = profile
-        self.ledger = Ledger(profile.eras)
+        self.ledger = Ledger(profile)
         self.summary = Summary()
         self.counts: Counter[str] = Counter()
         self.sessions: list[Session] = []
         self.damage: Damage | None = None
         # A small home has the same things as a large one, but smaller: files with fewer lines,
         # fewer subagents, no file of more than a fifteenth of it, no text of more than a sixtieth.
-        self.scale = min(1.0, max(0.2, (size / 100_000_000) ** 0.3))
+        self.scale = min(1.0, max(0.2, (size / 100_000_000) ** 0.3)) if profile.is_scaled else 1.0
         self.largest_file = min(5_000_000, max(60_000, size // 15))
         self.most_agents = max(2, size // 500_000)
         self.bare = False  # transcripts only
@@ -136,8 +136,7 @@ class Home:
 
     def length(self, curve: shapes.Curve) -> int:
         """A length drawn from *curve*, held down in small homes."""
-        scale = self.profile.given if curve in shapes.GIVEN else 1.0
-        return min(curve.draw(self.rng, scale), self.longest)
+        return min(curve.draw(self.rng, self.profile.scales.get(curve, 1.0)), self.longest)
 
     def uuid(self) -> str:
         """A random uuid, version 4."""

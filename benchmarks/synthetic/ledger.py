@@ -17,8 +17,9 @@ from . import shapes
 class Ledger:
     """Counts lines and events, and says what is missing."""
 
-    def __init__(self, weights: dict[str, float]) -> None:
-        self._weights = weights
+    def __init__(self, profile: shapes.Profile) -> None:
+        self._weights = profile.eras
+        self._shares = profile.lines
         self.lines: dict[str, Counter[str]] = {era.name: Counter() for era in shapes.ERAS}
         self.bytes: Counter[str] = Counter()
         self.copies: Counter[str] = Counter()
@@ -34,7 +35,7 @@ class Ledger:
 
     def owed(self, era: str, kind: str, most: int = 1) -> int:
         """How many lines of *kind* its era lacks, at most *most*."""
-        share = shapes.LINES[era].get(kind, 0.0) / 100
+        share = self._shares[era].get(kind, 0.0) / 100
         missing = share * self._totals[era] - self.lines[era][kind]
         return min(most, int(missing) + 1) if missing > 0 else 0
 

@@ -96,7 +96,7 @@ class _Maker:
         file = self._open(session)
         chain = Chain(file, session)
         asides.summaries(chain, [other.last_uuid for other in home.sessions[-20:]])
-        if home.ledger.due("metadata only", shapes.METADATA_ONLY, spread=5):
+        if home.ledger.due("metadata only", home.profile.metadata_only, spread=5):
             self._metadata_only(chain)
         else:
             self._play(chain)

@@ -9,7 +9,7 @@ number of their own that was measured.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 Version = tuple[int, int, int]
 
@@ -239,21 +239,26 @@ class Profile:
     sessions_with_agents: float
     session_agents: Curve
     huge_share: float
-    given: float = 1.0  # of the usual length of what tools and hooks gave
+    metadata_only: float = METADATA_ONLY  # of the files
+    is_scaled: bool = True  # a small home has the same things, but smaller
+    lines: dict[str, dict[str, float]] = field(default_factory=lambda: LINES)
+    scales: dict[Curve, float] = field(default_factory=dict)  # of the usual length of a text
 
 
-# What tools and hooks gave.
-GIVEN = frozenset(
-    [BASH_OUTPUT, READ_OUTPUT, EDITED_FILE, SEARCH_OUTPUT, WEB_OUTPUT, HOOK_OUTPUT, BASH_TICK]
-)
-
-# `usual` is what all published transcripts together have. `real` is eight homes that their authors
-# published as they were: 64 files, 58 of them transcripts (14 of subagents, of 3 sessions), 2,442
-# lines, 4.9 MB. They are a good deal smaller in everything: lines of a main file 34 in the middle,
-# 111 for nine in ten, at most 205; of a subagent's 7, 41 and 44; a line has 2.0 KB on average (here
-# usually 2.7), and no file more than 400 KB. Of their bytes, 47 % are lines of users, 32 % of
-# assistants, 10 % attachments, 9 % progress; 22 % are structured results, 14 % results as the model
-# saw them (here usually 26 and 23 %), 7 % thinking, 5 % calls.
+# `usual` is what all published transcripts together have. `real` is the home of one person who
+# worked with long conversations for some months: 371 MB in 288 files of 99 KB, 0.3, 0.9, 2.0, 3.4
+# and 4.1 MB at 10, 25, 50, 75, 90 and 99 %. Of its bytes, 59 % are results (19,436 lines of 11,279
+# bytes, three quarters of which are `toolUseResult`, with the file as it was before each edit),
+# 21 % progress (31,124 of 2,477), 18 % lines of assistants (40,867 of 1,627) and 1 % of users.
+_LINES_OF_REAL = {
+    "user": 21.0,
+    "bash_progress": 26.0,
+    "hook_progress": 6.0,
+    "agent_progress": 5.5,
+    "system": 1.0,
+    "snapshot": 1.0,
+    "queue": 0.5,
+}
 PROFILES = {
     "usual": Profile(
         {era.name: era.weight for era in ERAS},
@@ -264,13 +269,24 @@ PROFILES = {
         HUGE_SHARE,
     ),
     "real": Profile(
-        {"1.0.x": 0.03, "2.0.x": 0.01, "2.1.0-81": 0.57, "2.1.82-199": 0.12, "2.1.200+": 0.28},
-        Curve(4, 34, 111, 205, 300),
-        Curve(2, 7, 41, 44, 60),
-        0.07,
-        Curve(1, 4, 7, 8, 9),
+        {"1.0.x": 0.01, "2.0.x": 0.01, "2.1.0-81": 0.96, "2.1.82-199": 0.01, "2.1.200+": 0.01},
+        Curve(40, 310, 850, 980, 1_000),
+        Curve(40, 300, 700, 900, 1_000),
+        0.02,
+        Curve(1, 2, 4, 5, 6),
         0.0,
-        0.7,
+        metadata_only=0.02,
+        is_scaled=False,
+        lines={**LINES, "2.1.0-81": _LINES_OF_REAL},
+        scales={
+            EDITED_FILE: 5.5,
+            BASH_OUTPUT: 0.8,
+            BASH_TICK: 8.0,
+            IMAGE: 0.1,
+            CONTEXT_FILE: 0.3,
+            ANSWER: 0.8,
+            SIGNATURE: 0.6,
+        },
     ),
 }
 
