@@ -1,6 +1,6 @@
--- The words of a text, for search: what is stored and what is searched for go through here alike.
--- Nothing in it depends on the locale of the database: in locale C, classes of letters know ASCII
--- alone, so letters are told by their numbers.
+-- The words of a text: both the stored text and the query go through these functions. The text index
+-- calls them, so a migration that changes one must rebuild the index. Nothing depends on the locale of
+-- the database: in locale C, character classes know only ASCII, so letters are given by number.
 
 -- Pairs of neighbouring letters of Chinese, Japanese and Korean, which put no spaces between words.
 create function assoc.cjk_pairs(p_text text) returns text
@@ -20,8 +20,8 @@ as $$
     where from_end > 1 or length = 1
 $$;
 
--- Letters without marks, in lower case; everything that separates words is a space. A pattern that
--- only asks whether there is anything to do takes a tenth of the time that doing it takes.
+-- Letters without marks, in lower case, with a space for everything that separates words. Testing first
+-- whether there is anything to replace takes a tenth of the time.
 create function assoc.plain_text(p_text text) returns text
 language sql immutable parallel safe
 as $$
@@ -50,7 +50,7 @@ as $$
     ) letters
 $$;
 
--- What the text index holds. A long text counts up to a limit, or its words would not fit.
+-- The content of the text index. A long text is cut, or its words would not fit.
 create function assoc.words(p_text text) returns tsvector
 language sql immutable parallel safe
 as $$

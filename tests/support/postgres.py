@@ -122,8 +122,8 @@ def server() -> Iterator[Postgres]:
 @contextmanager
 def own_server() -> Iterator[OwnPostgres]:
     """Yield a server that was made for this, or skip the test."""
-    programs = _programs()
-    if programs is None:
+    found = programs()
+    if found is None:
         if _is_needed():
             pytest.fail("ASSOC_NEEDS_PG is set, and there is no PostgreSQL: install postgresql")
         pytest.skip("no PostgreSQL here: install Debian's postgresql, or set ASSOC_TEST_PG")
@@ -137,7 +137,7 @@ def own_server() -> Iterator[OwnPostgres]:
 
             user = pwd.getpwnam("postgres")
             os.chown(place, user.pw_uid, user.pw_gid)
-        made = OwnPostgres(programs, place)
+        made = OwnPostgres(found, place)
         yield made
     finally:
         if made is not None:
@@ -150,7 +150,7 @@ def _is_needed() -> bool:
     return os.environ.get("ASSOC_NEEDS_PG", "") not in ("", "0")
 
 
-def _programs() -> Path | None:
+def programs() -> Path | None:
     """Return the directory of initdb, the newest one: Debian does not put it into PATH."""
     if found := shutil.which("initdb"):
         return Path(found).resolve().parent

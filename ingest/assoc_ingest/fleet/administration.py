@@ -52,7 +52,7 @@ from .server import (
     applied_migrations,
     as_json_bytes,
     migrate,
-    migration_names,
+    missing_migrations,
 )
 from .state import State, after_others, load, one_at_a_time, place_of, state_of
 
@@ -568,7 +568,7 @@ def standing(database: Path) -> Comparison:
         )
     return Comparison(
         known=known,
-        missing=[name for name in migration_names() if name not in applied],
+        missing=missing_migrations(applied),
         is_current=is_current,
         there=len(there),
         gone=len(there - here),

@@ -82,7 +82,6 @@ _TOO_MUCH = (
     "does not allow; ask for less, or see whether it is the server that you mean."
 )
 SENTENCES = {
-    "55P03": "Another connection holds what this needs, and did not let go in time.",
     # What to say for an error of the server, by the constraint, its SQLSTATE or the class of it.
     "origins_label_key": "The server has another machine with this label: choose another one with "
     "`remote init DESTINATION --label NAME`, or, if it is this machine with a database that was "
@@ -106,6 +105,9 @@ SENTENCES = {
     "54": "The server refused a value that is too long for it.",
     "57": "The server stopped in the middle of it; try again.",
     "08": "The connection to the server broke; try again.",
+    "55P03": "Another connection holds what this needs, and did not let go in time.",
+    "2BP01": "A view or function of your own uses one of assoc-ingest: drop it, run this again, "
+    "and then create it anew.",
     "40": "The server undid the change because of another one; try again.",
 }
 

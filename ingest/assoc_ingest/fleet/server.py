@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from zlib import crc32
 
-from .. import sql
+from .. import __version__, sql
 from ..errors import BusyError, FleetError, UsageError
 from ..fast_json import orjson
 from .connect import telling, told
@@ -27,10 +31,11 @@ MOST_OF_A_FRAME = 16 * 1024 * 1024
 
 
 # ------------------------------------------------------------------------------------------------
-# The schema of the server: the files of `schema/fleet/`, applied in the order of their names.
+# The schema of the server: the migrations in `schema/fleet/`, and behind them `code.sql`, which has
+# everything that holds no data: functions, views, policies and rights.
 #
-# Only `remote init` and `remote migrate` run them. Each file and its entry in `schema_version`
-# commit together, under a lock, so two administrators at once do it once.
+# Only `remote init` and `remote migrate` apply them, all in one transaction and under a lock, so
+# two administrators at once do it once.
 
 
 _OLDEST = 140000
@@ -38,11 +43,65 @@ _LOCK = 0x4153534F  # "ASSO"
 _PATIENCE = 10
 """Seconds that a migration waits for a lock."""
 
+_CODE = "code"
+_creation = re.compile(r"^create (?:view|function|aggregate|type) assoc\w*\.(\w+)", re.MULTILINE)
+_code_name = re.compile(rf"{_CODE}-(\d{{1,9}}(?:\.\d{{1,9}}){{0,3}})\S{{0,20}}-([0-9a-f]{{8}})")
+
+_OBJECTS = """
+    select case c.relkind when 'v' then 'view' else 'table' end as kind, c.relname::text as name,
+        c.oid::regclass::text as identity, c.relowner as owner, c.relacl as rights
+    from pg_class c
+    where c.relkind in ('r', 'v')
+      and c.relnamespace in (to_regnamespace('assoc'), to_regnamespace('assoc_read'))
+    union all
+    select 'routine', p.proname, p.oid::regprocedure::text, p.proowner, p.proacl
+    from pg_proc p
+    where p.pronamespace in (to_regnamespace('assoc'), to_regnamespace('assoc_read'))
+    union all
+    select 'type', t.typname, t.oid::regtype::text, t.typowner, t.typacl
+    from pg_type t
+    join pg_class c on c.oid = t.typrelid and c.relkind = 'c'
+    where t.typnamespace = to_regnamespace('assoc_read')
+"""
+
+_RIGHTS_OF_OTHERS = f"""
+    select format(
+        'grant %s on %s %s to %s%s', r.privilege_type,
+        case kind when 'view' then 'table' else kind end, identity,
+        r.grantee::regrole, case when r.is_grantable then ' with grant option' else '' end
+    )
+    from ({_OBJECTS}) o, aclexplode(o.rights) r
+    where o.kind <> 'table' and r.grantee <> 0 and r.grantee <> o.owner
+      and r.grantee::regrole::text not in ('assoc_device', 'assoc_reader', 'assoc_admin')
+"""
+"""What an administrator granted to other roles, as statements that grant it again."""
+
+_POLICIES = """
+    select format('drop policy %I on %I.%I', policyname, schemaname, tablename)
+    from pg_policies
+    where schemaname = 'assoc' and policyname in ('readers', 'administrators')
+"""
+
+_OWNERS = f"""
+    select format('alter %s %s owner to %s', o.kind, o.identity, n.nspowner::regrole)
+    from ({_OBJECTS}) o
+    join pg_namespace n on n.nspname = 'assoc' and n.nspowner <> o.owner
+"""
+"""A function judges by its owner who the owner of the schema is: a superuser may have migrated."""
+
 
 def migration_names() -> list[str]:
-    """Return the names of the server's migrations, in order."""
+    """Return the names of the server's migrations, in order, and last that of its code.
+
+    The last one changes with the code, and says which version it comes from.
+    """
     entries = (entry.name for entry in sql.data("schema", "fleet").iterdir())
-    return sorted(name.removesuffix(".sql") for name in entries if name.endswith(".sql"))
+    stems = (name.removesuffix(".sql") for name in entries if name.endswith(".sql"))
+    checksum = f"{crc32(_script(_CODE)):08x}"
+    return [
+        *sorted(name for name in stems if name != _CODE),
+        f"{_CODE}-{__version__}-{checksum}",
+    ]
 
 
 @telling
@@ -55,23 +114,90 @@ def applied_migrations(connection: Connection[Any]) -> list[str]:
     return [name for (name,) in rows.fetchall()]
 
 
+def missing_migrations(applied: Sequence[str]) -> list[str]:
+    """Return the names of the migrations that a database lacks."""
+    *names, code = migration_names()
+    is_current = any(_parsed(name)[1] == _parsed(code)[1] for name in applied)
+    return [*(name for name in names if name not in applied), *([] if is_current else [code])]
+
+
+def _check_newer(applied: Sequence[str]) -> None:
+    """Raise FleetError if a database has a migration, or code, of a newer version."""
+    *names, code = migration_names()
+    is_other = code in missing_migrations(applied)
+    newer = [
+        name
+        for name in applied
+        if (is_other and _parsed(name)[0] > _parsed(code)[0])
+        or (name not in names and not _code_name.fullmatch(name))
+    ]
+    if newer:
+        raise FleetError(
+            f"The server has a newer schema ({newer[-1][:100]}): update assoc-ingest on this "
+            "machine."
+        )
+
+
+def _parsed(name: str) -> tuple[tuple[int, ...], str]:
+    """Return the version and the checksum in the name of code, nothing for a migration."""
+    match = _code_name.fullmatch(name)
+    return (tuple(map(int, match[1].split("."))), match[2]) if match else ((), "")
+
+
 @telling
 def migrate(connection: Connection[Any]) -> list[str]:
     """Apply what is missing; return the names of what was applied."""
+    from psycopg.errors import UndefinedFunction, UndefinedObject, UndefinedTable
+
     _check_server(connection)
-    done = []
-    for name in migration_names():
-        with connection.transaction():
-            _take_lock(connection)
-            known = applied_migrations(connection)
-            _check_newer(known)
-            if name in known:
-                continue
-            script = sql.data("schema", "fleet", f"{name}.sql").read_text("utf-8")
-            connection.execute(script.encode())
+    with connection.transaction():
+        _take_lock(connection)
+        applied = applied_migrations(connection)
+        _check_newer(applied)
+        missing = missing_migrations(applied)
+        if not missing:
+            return []
+        connection.execute("set local search_path = pg_catalog")  # so names are told in full
+        rights = _statements(connection, _RIGHTS_OF_OTHERS)
+        _drop_code(connection)
+        *_, code = migration_names()
+        missing = [*(name for name in missing if name != code), code]
+        for name in missing:
+            connection.execute(_script(_CODE if name == code else name))
             connection.execute("insert into assoc.schema_version (name) values (%s)", (name,))
-            done.append(name)
-    return done
+        for statement in _statements(connection, _OWNERS):
+            connection.execute(statement)
+        for statement in rights:
+            gone = suppress(UndefinedFunction, UndefinedObject, UndefinedTable)
+            with gone, connection.transaction():
+                connection.execute(statement)
+    return missing
+
+
+def _drop_code(connection: Connection[Any]) -> None:
+    """Drop what `code.sql` makes, so that migrations can change the tables that it reads."""
+    for statement in _statements(connection, _POLICIES):
+        connection.execute(statement)
+    names = _creation.findall(_script(_CODE).decode())
+    for kind in ("view", "routine", "type"):
+        rows = connection.execute(
+            f"select identity from ({_OBJECTS}) o where kind = %s and name = any (%s)".encode(),
+            (kind, names),
+        ).fetchall()
+        if rows:
+            identities = ", ".join(identity for (identity,) in rows)
+            connection.execute(f"drop {kind} {identities}".encode())
+    if applied_migrations(connection):
+        connection.execute("delete from assoc.schema_version where name like 'code-%'")
+
+
+def _statements(connection: Connection[Any], query: str) -> list[bytes]:
+    return [statement.encode() for (statement,) in connection.execute(query.encode()).fetchall()]
+
+
+@cache
+def _script(name: str) -> bytes:
+    return sql.data("schema", "fleet", f"{name}.sql").read_text("utf-8").encode()
 
 
 def _take_lock(connection: Connection[Any]) -> None:
@@ -102,22 +228,14 @@ def _take_lock(connection: Connection[Any]) -> None:
 
 def check(connection: Connection[Any]) -> None:
     """Raise an error that says what to do unless this program and the server fit."""
-    known = applied_migrations(connection)
-    if not known:
+    applied = applied_migrations(connection)
+    if not applied:
         raise FleetError("The server has not been set up: run `assoc-ingest remote init`.")
-    _check_newer(known)
-    if missing := [name for name in migration_names() if name not in known]:
+    _check_newer(applied)
+    if missing := missing_migrations(applied):
         raise FleetError(
             f"The server lacks {missing[0]}: its administrator must run `assoc-ingest remote "
             "migrate` first."
-        )
-
-
-def _check_newer(known: list[str]) -> None:
-    if unknown := [name for name in known if name not in migration_names()]:
-        raise FleetError(
-            f"The server has a newer schema ({unknown[-1][:100]}): update assoc-ingest on this "
-            "machine."
         )
 
 
@@ -130,7 +248,7 @@ def _check_server(connection: Connection[Any]) -> None:
 
 
 # ------------------------------------------------------------------------------------------------
-# The calls that a machine makes: `schema/fleet/0002_push.sql` from the other side.
+# The calls that a machine makes: functions of `schema/fleet/code.sql`.
 #
 # Each call is a transaction. Those that write carry the version that the machine believes the
 # server to have, and a nonce of their own: a call whose version is not the present one applies

@@ -1,2 +1,2 @@
--- Without the text index a push is several times as fast, and a search reads everything.
+-- Without the text index, pushes are several times as fast, but a search reads everything.
 drop index concurrently if exists assoc.messages_words;

@@ -1,0 +1,1793 @@
+-- Functions, views, policies and rights: everything on the server that holds no data. `remote migrate`
+-- drops them, applies the migrations of this directory, and creates them again, so a change here needs
+-- no migration. Only removing one does: a migration that drops it. The functions that the text index
+-- calls are in 0003_words.sql, because a change there invalidates the index.
+
+create schema if not exists assoc_read;
+
+-- The origins that the caller may see.
+create function assoc.visible_origins() returns integer[]
+language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+    select coalesce(array_agg(o.origin_id), '{}')
+    from assoc.origins o
+    where o.team is null
+       or pg_has_role(session_user, 'assoc_admin', 'member')
+       or exists (
+           select from assoc.team_readers r
+           where r.team = o.team and r.role_name = session_user
+       )
+$$;
+
+-- The functions that machines call. Each works only on origins of its caller, and those that write
+-- apply nothing unless the caller passes the current version, so a late or repeated call does nothing.
+-- A name ends in a version number, and is kept for two releases after its successor.
+
+-- May the caller write to the origins of this login? The owner of this function also owns the schema.
+create function assoc.may_write(p_role name) returns boolean
+language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+    select p_role is not null and (
+        p_role = session_user
+        or pg_has_role(session_user, 'assoc_admin', 'member')
+        or pg_has_role(session_user, current_user, 'member')
+    )
+$$;
+
+-- Locks an origin until the transaction ends. 42501: it belongs to another login.
+create function assoc.locked_origin(p_origin integer) returns assoc.origins
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    found_origin assoc.origins;
+begin
+    select * into found_origin from assoc.origins o where o.origin_id = p_origin for update;
+    if not assoc.may_write(found_origin.role_name) then
+        raise insufficient_privilege using message = 'this origin is pushed by another login';
+    end if;
+    return found_origin;
+end $$;
+
+-- 42501: an origin belongs to another login.
+create function assoc.check_origin(p_origin integer) returns void
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+begin
+    if not exists (
+        select from assoc.origins o where o.origin_id = p_origin and assoc.may_write(o.role_name)
+    ) then
+        raise insufficient_privilege using message = 'this origin is pushed by another login';
+    end if;
+end $$;
+
+-- Raises the version. Only calls of a reindex send a nonce that is already stored; any other nonce
+-- comes from the machine itself, which ends the reindex.
+create function assoc.raised_version(p_origin integer, p_nonce uuid) returns bigint
+language sql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+    update assoc.origins
+    set version = version + 1,
+        nonce = p_nonce,
+        reindexed_after = case when nonce = p_nonce then reindexed_after else '{}' end,
+        pushed_at = case
+            when nonce = p_nonce and reindexed_after <> '{}' then pushed_at else now()
+        end
+    where origin_id = p_origin
+    returning version
+$$;
+
+-- The columns of a table without `origin_id` and `file_no`, quoted, each with a prefix.
+create function assoc.columns_of(p_table text, p_prefix text) returns text
+language sql stable set search_path = pg_catalog, assoc, pg_temp
+as $$
+    select string_agg(p_prefix || quote_ident(attname), ', ' order by attnum)
+    from pg_attribute
+    where attrelid = ('assoc.' || quote_ident(p_table))::regclass
+      and attnum > 0 and not attisdropped and attname not in ('origin_id', 'file_no')
+$$;
+
+-- The columns of a table's primary key, in order.
+create function assoc.key_of(p_table text) returns text[]
+language sql stable set search_path = pg_catalog, assoc, pg_temp
+as $$
+    select array_agg(a.attname::text order by array_position(i.indkey::int2[], a.attnum))
+    from pg_index i
+    join pg_attribute a on a.attrelid = i.indrelid and a.attnum = any (i.indkey)
+    where i.indisprimary and i.indrelid = ('assoc.' || quote_ident(p_table))::regclass
+$$;
+
+-- What the server knows about a machine; no row: it never pushed.
+create function assoc.hello_v1(p_uuid uuid)
+returns table (origin_id integer, version bigint, nonce uuid, db_uuid uuid, label text)
+language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+    select o.origin_id, o.version, o.nonce, o.db_uuid, o.label
+    from assoc.origins o
+    where o.uuid = p_uuid and o.role_name = session_user
+$$;
+
+-- hello_v1 with the nonces that a reindex has replaced since the machine last wrote.
+create function assoc.hello_v2(p_uuid uuid)
+returns table (origin_id integer, version bigint, nonce uuid, db_uuid uuid, label text,
+               reindexed_after uuid[])
+language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+    select o.origin_id, o.version, o.nonce, o.db_uuid, o.label, o.reindexed_after
+    from assoc.origins o
+    where o.uuid = p_uuid and o.role_name = session_user
+$$;
+
+-- The machines that push with the caller's login.
+create function assoc.mine_v1()
+returns table (origin_id integer, uuid uuid, label text, pushed_at timestamptz)
+language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+    select o.origin_id, o.uuid, o.label, o.pushed_at
+    from assoc.origins o
+    where o.role_name = session_user
+    order by o.pushed_at desc
+$$;
+
+-- Creates an origin that belongs to the caller. 54000: the login has reached its limit of origins.
+-- 23505: the uuid or the label is taken.
+create function assoc.register_v1(p_uuid uuid, p_label text, p_db_uuid uuid, p_nonce uuid)
+returns integer
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    is_owner boolean := pg_has_role(session_user, current_user, 'member');
+    most integer := coalesce(
+        (select l.most_origins from assoc.logins l where l.role_name = session_user), 5
+    );
+    made integer;
+begin
+    -- Otherwise two calls at once could both count one too few.
+    perform pg_advisory_xact_lock(hashtextextended('assoc origins ' || session_user, 0));
+    if not is_owner
+        and (select count(*) from assoc.origins o where o.role_name = session_user) >= most
+    then
+        raise program_limit_exceeded using
+            message = format('the login %s may push as %s machines', session_user, most),
+            constraint = 'origins_of_login';
+    end if;
+    insert into assoc.labels as l (label, role_name) values (p_label, session_user)
+    on conflict (label) do nothing;
+    if (select l.role_name from assoc.labels l where l.label = p_label) <> session_user
+        and not exists (select from assoc.origins o where o.uuid = p_uuid)
+    then
+        raise unique_violation using message = 'another login has used this label',
+            constraint = 'origins_label_key';
+    end if;
+    insert into assoc.origins (uuid, role_name, label, db_uuid, nonce, team)
+    values (p_uuid, session_user, p_label, p_db_uuid, p_nonce,
+            (select team from assoc.logins where role_name = session_user))
+    returning origin_id into made;
+    return made;
+end $$;
+
+-- Lets another local database continue an origin.
+create function assoc.adopt_v1(p_origin integer, p_db_uuid uuid, p_nonce uuid) returns bigint
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+begin
+    perform assoc.locked_origin(p_origin);
+    update assoc.origins set db_uuid = p_db_uuid where origin_id = p_origin;
+    return assoc.raised_version(p_origin, p_nonce);
+end $$;
+
+-- Raises the version of an origin, so that a late call of a push that was killed applies nothing.
+create function assoc.fence_v1(p_origin integer, p_nonce uuid) returns bigint
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+begin
+    perform assoc.locked_origin(p_origin);
+    return assoc.raised_version(p_origin, p_nonce);
+end $$;
+
+-- The first frame of each file of an origin, newest of a path first: a machine that lost its database
+-- recognises its files by it.
+create function assoc.beginnings_v1(p_origin integer)
+returns table (file_key bytea, kind text, root text, path text, data bytea)
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+begin
+    if not exists (
+        select from assoc.origins o where o.origin_id = p_origin and o.role_name = session_user
+    ) then
+        raise insufficient_privilege using message = 'this origin is pushed by another login';
+    end if;
+    return query
+    select f.file_key, s.kind, s.root, f.path, r.data
+    from assoc.files f
+    join assoc.sources s on s.origin_id = f.origin_id and s.source_no = f.source_no
+    left join assoc.frames r
+        on r.origin_id = f.origin_id and r.file_no = f.file_no and r.start = 0
+    where f.origin_id = p_origin
+    order by s.kind, s.root, f.path, f.generation desc, f.file_no desc;
+end $$;
+
+-- The digests of the frames of some files.
+create function assoc.frames_v1(p_origin integer, p_files integer[])
+returns table (file_no integer, start bigint, digest bytea, rows_digest bytea)
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+begin
+    perform assoc.check_origin(p_origin);
+    return query
+    select f.file_no, f.start, f.digest, f.rows_digest
+    from assoc.frames f
+    where f.origin_id = p_origin and f.file_no = any (p_files);
+end $$;
+
+-- The keys of a keyed table, each value as text, and the digests of its rows.
+create function assoc.keyed_v1(p_origin integer, p_table text)
+returns table (key text[], digest bytea)
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+    set bytea_output = 'hex'
+as $$
+begin
+    if not exists (
+        select from assoc.origins o where o.origin_id = p_origin and o.role_name = session_user
+    ) then
+        raise insufficient_privilege using message = 'this origin is pushed by another login';
+    end if;
+    return query execute format(
+        'select array[%s]::text[], digest from assoc.%I where origin_id = $1',
+        (select string_agg(format('%I::text', name), ', ' order by n)
+         from unnest(assoc.key_of(p_table)) with ordinality as u (name, n)
+         where name <> 'origin_id'),
+        p_table
+    ) using p_origin;
+end $$;
+
+-- Inserts files or updates their attributes, and returns their numbers in the same order.
+create function assoc.files_v1(
+    p_origin integer, p_version bigint, p_nonce uuid, p_files json,
+    out applied boolean, out version bigint, out nonce uuid, out numbers integer[]
+)
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    o assoc.origins := assoc.locked_origin(p_origin);
+    keys bytea[];
+    added integer;
+    changed bigint;
+begin
+    applied := o.version = p_version;
+    version := o.version;
+    nonce := o.nonce;
+    if not applied then
+        return;
+    end if;
+    keys := array(
+        select (file->>'file_key')::bytea from json_array_elements(p_files) with ordinality as e (file, n)
+        order by n
+    );
+    insert into assoc.files (origin_id, file_no, file_key)
+    select p_origin, o.next_file_no - 1 + row_number() over (order by n), key
+    from unnest(keys) with ordinality as u (key, n)
+    where not exists (
+        select from assoc.files f where f.origin_id = p_origin and f.file_key = key
+    );
+    get diagnostics added = row_count;
+    execute format(
+        'update assoc.files f set (%s) = (%s)'
+        ' from json_populate_recordset(null::assoc.files, $2) r'
+        ' where f.origin_id = $1 and f.file_key = r.file_key and (%s) is distinct from (%s)',
+        assoc.columns_of('files', ''), assoc.columns_of('files', 'r.'),
+        assoc.columns_of('files', 'f.'), assoc.columns_of('files', 'r.')
+    ) using p_origin, p_files;
+    get diagnostics changed = row_count;
+    numbers := array(
+        select f.file_no
+        from unnest(keys) with ordinality as u (key, n)
+        join assoc.files f on f.origin_id = p_origin and f.file_key = key
+        order by n
+    );
+    if added + changed > 0 then
+        update assoc.origins set next_file_no = next_file_no + added where origin_id = p_origin;
+        version := assoc.raised_version(p_origin, p_nonce);
+        nonce := p_nonce;
+    end if;
+end $$;
+
+-- Replaces the rows of a placed table in ranges of files.
+create function assoc.write_placed(p_origin integer, p_table text, p_ranges json, p_rows json)
+returns void
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    key text[];
+    columns text;
+    new_columns text;
+    gone text := format(
+        'delete from assoc.%I t using json_to_recordset($2) as r (file_no int, start bigint, "end" bigint)'
+        ' where t.origin_id = $1 and t.file_no = r.file_no and t.byte_offset >= r.start'
+        ' and (r."end" is null or t.byte_offset < r."end")', p_table
+    );
+begin
+    if p_rows is null then
+        execute gone using p_origin, p_ranges;
+        return;
+    end if;
+    key := assoc.key_of(p_table);
+    columns := assoc.columns_of(p_table, '');
+    new_columns := assoc.columns_of(p_table, 'excluded.');
+    execute format(
+        'with n as materialized (select * from json_populate_recordset(null::assoc.%1$I, $3)),'
+        ' gone as (%2$s and not exists (select from n where %3$s))'
+        ' insert into assoc.%1$I as t (origin_id, file_no, %4$s) select $1, file_no, %4$s from n'
+        ' on conflict (%5$s) do update set (%4$s) = (%6$s) where (%7$s) is distinct from (%6$s)',
+        p_table, gone,
+        (select string_agg(format('n.%I = t.%I', k, k), ' and ') from unnest(key[2:]) k),
+        columns, array_to_string(key, ', '), new_columns, assoc.columns_of(p_table, 't.')
+    ) using p_origin, p_ranges, p_rows;
+end $$;
+
+-- Writes rows of a keyed table, and deletes the rows with the keys in p_gone.
+create function assoc.write_keyed(p_origin integer, p_table text, p_rows json, p_gone json)
+returns void
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    key text[] := assoc.key_of(p_table);
+begin
+    execute format(
+        'delete from assoc.%1$I t using json_populate_recordset(null::assoc.%1$I, $2) n'
+        ' where t.origin_id = $1 and %2$s', p_table,
+        (select string_agg(format('n.%I = t.%I', k, k), ' and ') from unnest(key[2:]) k)
+    ) using p_origin, coalesce(p_gone, '[]');
+    execute format(
+        'insert into assoc.%1$I as t (origin_id, %2$s)'
+        ' select $1, %2$s from json_populate_recordset(null::assoc.%1$I, $2)'
+        ' on conflict (%3$s) do update set (%2$s) = (%4$s) where t.digest <> excluded.digest',
+        p_table, assoc.columns_of(p_table, ''), array_to_string(key, ', '),
+        assoc.columns_of(p_table, 'excluded.')
+    ) using p_origin, coalesce(p_rows, '[]');
+end $$;
+
+-- Replaces the frames and rows in ranges of files, and writes keyed rows.
+--   p_ranges   [{"file_no", "start", "end"}]: end is null for everything from start on
+--   p_keep     only the rows of the frame differ; its bytes stay and are not sent
+--   p_tables   the tables of p_rows, one JSON text each, so that each text is parsed once
+--   p_rows     [row]: all rows of a table that lie in the ranges, and the keyed rows that differ
+--   p_gone     {table: [key]}: keyed rows to delete
+create function assoc.push_v1(
+    p_origin integer, p_version bigint, p_nonce uuid, p_ranges json,
+    p_file_no integer[], p_start bigint[], p_keep boolean[], p_data bytea[],
+    p_digest bytea[], p_rows_digest bytea[], p_tables text[], p_rows json[], p_gone json,
+    out applied boolean, out version bigint, out nonce uuid
+)
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    o assoc.origins := assoc.locked_origin(p_origin);
+    name text;
+begin
+    applied := o.version = p_version;
+    version := o.version;
+    nonce := o.nonce;
+    if not applied then
+        return;
+    end if;
+    if json_array_length(p_ranges) > 0 then
+        with sent as materialized (
+            select * from unnest(p_file_no, p_start, p_keep, p_data, p_digest, p_rows_digest)
+                as u (file_no, start, keep, data, digest, rows_digest)
+        ), gone as (
+            delete from assoc.frames t
+            using json_to_recordset(p_ranges) as r (file_no int, start bigint, "end" bigint)
+            where t.origin_id = p_origin and t.file_no = r.file_no and t.start >= r.start
+              and (r."end" is null or t.start < r."end")
+              and not exists (select from sent s where s.file_no = t.file_no and s.start = t.start)
+        ), kept as (
+            update assoc.frames t
+            set rows_digest = s.rows_digest
+            from sent s
+            where s.keep and t.origin_id = p_origin and t.file_no = s.file_no and t.start = s.start
+        )
+        insert into assoc.frames as t
+            (origin_id, file_no, start, data, digest, rows_digest)
+        select p_origin, file_no, start, data, digest, rows_digest
+        from sent
+        where not keep
+        on conflict (origin_id, file_no, start) do update
+        set data = excluded.data, digest = excluded.digest, rows_digest = excluded.rows_digest;
+        foreach name in array assoc.placed_tables() loop
+            perform assoc.write_placed(
+                p_origin, name, p_ranges, p_rows[array_position(p_tables, name)]
+            );
+        end loop;
+    end if;
+    foreach name in array assoc.keyed_tables() loop
+        if name = any (p_tables) or p_gone->name is not null then
+            perform assoc.write_keyed(
+                p_origin, name, p_rows[array_position(p_tables, name)], p_gone->name
+            );
+        end if;
+    end loop;
+    version := assoc.raised_version(p_origin, p_nonce);
+    nonce := p_nonce;
+end $$;
+
+-- The tables whose rows have a place in a file.
+create function assoc.placed_tables() returns text[]
+language sql immutable
+as $$ select array[
+    'messages', 'tool_calls', 'usage', 'stated_usage', 'responses', 'prompts', 'links', 'documents', 'plans',
+    'todos', 'inbox_items', 'tool_result_files', 'issues', 'line_types',
+    'agent_lines', 'contexts'
+] $$;
+
+-- The tables whose rows outlive files.
+create function assoc.keyed_tables() returns text[]
+language sql immutable
+as $$ select array[
+    'sources', 'projects', 'agents', 'sessions', 'subagents', 'teams', 'team_members', 'tasks',
+    'task_dependencies', 'prices'
+] $$;
+
+-- Deletes files with all their frames and rows.
+create function assoc.forget_v1(
+    p_origin integer, p_version bigint, p_nonce uuid, p_keys bytea[],
+    out applied boolean, out version bigint, out nonce uuid
+)
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    o assoc.origins := assoc.locked_origin(p_origin);
+    numbers integer[];
+    name text;
+begin
+    applied := o.version = p_version;
+    version := o.version;
+    nonce := o.nonce;
+    if not applied then
+        return;
+    end if;
+    insert into assoc.deleted_files (origin_id, file_key)
+    select distinct p_origin, k from unnest(p_keys) k
+    on conflict do nothing;
+    numbers := array(
+        select file_no from assoc.files f where f.origin_id = p_origin and f.file_key = any (p_keys)
+    );
+    if numbers = '{}' then
+        return;
+    end if;
+    foreach name in array assoc.placed_tables() || array['frames', 'files'] loop
+        execute format('delete from assoc.%I where origin_id = $1 and file_no = any ($2)', name)
+            using p_origin, numbers;
+    end loop;
+    version := assoc.raised_version(p_origin, p_nonce);
+    nonce := p_nonce;
+end $$;
+
+-- May the caller reindex an origin?
+create function assoc.may_reindex_v1(p_origin integer) returns boolean
+language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+    select coalesce(
+        (select assoc.may_write(o.role_name) from assoc.origins o where o.origin_id = p_origin), false
+    )
+$$;
+
+-- Starts a reindex of an origin: the calls that follow send this nonce.
+create function assoc.reindex_v1(p_origin integer, p_nonce uuid) returns bigint
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    o assoc.origins := assoc.locked_origin(p_origin);
+begin
+    update assoc.origins
+    set version = o.version + 1, nonce = p_nonce, reindexed_after = o.reindexed_after || o.nonce
+    where origin_id = p_origin;
+    return o.version + 1;
+end $$;
+
+-- All files of a machine with the project of each file's session, or of the file if it has no session,
+-- and the directory of that project. `remote withdraw` also finds files here that the machine has pruned.
+create function assoc.files_of_v1(p_origin integer)
+returns table (file_key bytea, file_no integer, source_no integer, path text, session_key text,
+               project_source_no integer, project_key text, team_key text,
+               session_project_source_no integer, session_project_key text, project_path text)
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+begin
+    perform assoc.check_origin(p_origin);
+    return query
+    select f.file_key, f.file_no, f.source_no, f.path, f.session_key, f.project_source_no,
+        f.project_key, f.team_key, s.project_source_no, s.project_key, p.path
+    from assoc.files f
+    left join assoc.sessions s
+        on s.origin_id = f.origin_id and s.source_no = f.source_no
+        and s.session_key = f.session_key
+    left join assoc.projects p
+        on p.origin_id = f.origin_id
+        and (p.source_no, p.key) = (
+            case when s.session_key is null then f.project_source_no else s.project_source_no end,
+            case when s.session_key is null then f.project_key else s.project_key end
+        )
+    where f.origin_id = p_origin;
+end $$;
+
+-- The files with the same paths as new files that a machine is about to push: perhaps a file that was
+-- pruned locally and came back, or one that a restored database did not know yet.
+create function assoc.same_places_v1(
+    p_origin integer, p_keys bytea[], p_kinds text[], p_roots text[], p_paths text[]
+)
+returns table (
+    file_key bytea, kind text, root text, path text, data bytea, size bigint, is_whole boolean
+)
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+begin
+    perform assoc.check_origin(p_origin);
+    return query
+    select f.file_key, s.kind, s.root, f.path, r.data, f.size, not exists (
+        select from assoc.frames more
+        where more.origin_id = f.origin_id and more.file_no = f.file_no and more.start > 0
+    )
+    from (
+        select distinct g.kind, g.root, g.path
+        from unnest(p_keys, p_kinds, p_roots, p_paths) as g(file_key, kind, root, path)
+        where not exists (
+            select from assoc.files k
+            where k.origin_id = p_origin and k.file_key = g.file_key
+        )
+    ) g
+    join assoc.sources s
+        on s.origin_id = p_origin and s.kind = g.kind collate "C" and s.root = g.root collate "C"
+    join assoc.files f
+        on f.origin_id = p_origin and f.source_no = s.source_no and f.path = g.path collate "C"
+    left join assoc.frames r
+        on r.origin_id = f.origin_id and r.file_no = f.file_no and r.start = 0
+    order by s.kind, s.root, f.path, f.generation desc, f.file_no desc;
+end $$;
+
+-- The SQLite functions that the files in queries/ call, for PostgreSQL.
+--
+-- Views and functions with the names of the local schema are in assoc_read: a connection with the
+-- search path "assoc_read" runs a report or a list as a local database does. Each function returns
+-- what that of SQLite returns, also NULL where SQLite answers bad input with NULL.
+
+create function assoc_read.iif(boolean, anycompatible, anycompatible) returns anycompatible
+    language sql immutable parallel safe
+    as $$ select case when $1 then $2 else $3 end $$;
+
+-- PostgreSQL has only round(numeric, integer).
+create function assoc_read.round(double precision, integer) returns double precision
+    language sql immutable strict parallel safe
+    as $$ select pg_catalog.round($1::numeric, $2)::double precision $$;
+
+-- The sum of a condition counts the rows where it is true.
+create function assoc_read.add_truth(bigint, boolean) returns bigint
+    language sql immutable parallel safe
+    as $$ select case when $2 is null then $1 else coalesce($1, 0) + $2::integer end $$;
+
+create aggregate assoc_read.sum(boolean) (
+    sfunc = assoc_read.add_truth, stype = bigint, combinefunc = int8pl, parallel = safe
+);
+
+create function assoc_read.joined(text, text, text) returns text
+    language sql immutable parallel safe
+    as $$ select case when $2 is null then $1 when $1 is null then $2 else $1 || $3 || $2 end $$;
+
+create function assoc_read.joined(text, text) returns text
+    language sql immutable parallel safe
+    as $$ select assoc_read.joined($1, $2, ',') $$;
+
+create aggregate assoc_read.group_concat(text, text) (sfunc = assoc_read.joined, stype = text);
+
+create aggregate assoc_read.group_concat(text) (sfunc = assoc_read.joined, stype = text);
+
+-- The elements of a JSON array. JSON may contain the character 0, which PostgreSQL's text cannot.
+create function assoc_read.json_each(text) returns table (value text)
+    language sql immutable parallel safe
+    as $$
+        select json_array_elements_text(replace($1, '\u0000', '\ufffd')::json)
+        where $1 is not null
+    $$;
+
+-- A time as SQLite reads it: 'now' or a text like 2026-01-20T10:00:00.000Z, then the modifiers
+-- 'N days', 'weekday N' and 'localtime'. Local time is in the time zone of the connection, so that
+-- days, weeks and hours of a report are those of the person who asks. NULL for anything else.
+create function assoc_read.moment(at text, modifiers text[]) returns timestamp
+    language plpgsql stable parallel safe
+    as $$
+declare
+    result timestamp;
+    modifier text;
+begin
+    if at = 'now' then
+        result := now() at time zone 'UTC';
+    elsif at ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?Z?)?$' then
+        result := rtrim(at, 'Z')::timestamp;
+    else
+        return null;
+    end if;
+    foreach modifier in array modifiers loop
+        if modifier ~ '^[+-]?[0-9]{1,6} days$' then
+            result := result + modifier::interval;
+        elsif modifier = 'localtime' then
+            result := (result at time zone 'UTC') at time zone current_setting('TimeZone');
+        elsif modifier ~ '^weekday [0-6]$' then
+            result := result + make_interval(
+                days => (right(modifier, 1)::integer - extract(dow from result)::integer + 7) % 7
+            );
+        else
+            return null;
+        end if;
+    end loop;
+    return result;
+end $$;
+
+create function assoc_read.strftime(format text, at text, variadic modifiers text[] default '{}')
+    returns text
+    language sql stable parallel safe
+    as $$
+        select case when format = '%w' then extract(dow from m.at)::text else to_char(m.at,
+            replace(replace(replace(replace(replace(replace(replace(format,
+                'T', '"T"'), '%Y', 'YYYY'), '%m', 'MM'), '%d', 'DD'), '%H', 'HH24'), '%M', 'MI'),
+                '%f', 'SS.MS')) end
+        from (select assoc_read.moment(at, modifiers) as at) m
+    $$;
+
+create function assoc_read.date(at text, variadic modifiers text[] default '{}') returns text
+    language sql stable parallel safe
+    as $$ select to_char(assoc_read.moment(at, modifiers), 'YYYY-MM-DD') $$;
+
+create function assoc_read.julianday(at text, variadic modifiers text[] default '{}')
+    returns double precision
+    language sql stable parallel safe
+    as $$
+        select (
+            extract(epoch from assoc_read.moment(at, modifiers)) / 86400.0 + 2440587.5
+        )::double precision
+    $$;
+
+-- The rows of all machines under the names of the local tables and views, so that the same queries run.
+--
+-- An id is a hash of the origin and the key of a row. Data that two machines share counts once, as in
+-- one database that has read both homes: a response counts by the line with the most output tokens, a
+-- message that an earlier origin has too is a copy of that one, and the counts of a session leave out
+-- what the same session of an earlier origin has.
+--
+-- Tables that describe a single machine and travel only as bytes are missing: hook events, changes in
+-- git, runs of sync.
+
+create function assoc_read.id(origin integer, no integer) returns bigint
+    language sql immutable strict parallel safe
+    as $$ select (origin::bigint << 32) + no $$;
+
+create function assoc_read.id(origin integer, no integer, key text) returns bigint
+    language sql immutable strict parallel safe
+    as $$ select hashtextextended(no::text || '/' || key, origin) $$;
+
+create function assoc_read.id(origin integer, no integer, first text, second text) returns bigint
+    language sql immutable parallel safe
+    as $$
+        select hashtextextended(no::text || '/' || coalesce(first, '') || '/' || second, origin)
+    $$;
+
+create function assoc_read.id(origin integer, no integer, byte_offset bigint, place integer)
+    returns bigint
+    language sql immutable strict parallel safe
+    as $$
+        select hashtextextended(no::text || '/' || byte_offset::text || '/' || place::text, origin)
+    $$;
+
+-- What a session shares with the same session of an earlier origin.
+create type assoc_read.repetition as (
+    lines bigint, prompts bigint, calls bigint, input_tokens bigint, output_tokens bigint,
+    cache_read_tokens bigint, cache_write_tokens bigint
+);
+
+create function assoc_read.repeated(origin integer, no integer, key text)
+    returns assoc_read.repetition
+    language sql stable parallel safe
+    as $$
+        select m.lines, m.prompts, c.calls, r.*
+        from (
+            select
+                count(distinct (file_no, byte_offset)) filter (
+                    where role in ('user', 'assistant')
+                ) as lines,
+                count(distinct (file_no, byte_offset)) filter (
+                    where kind in ('prompt', 'command', 'bash_input', 'queued_prompt')
+                ) as prompts
+            from assoc.messages m
+            where m.origin_id = origin and m.source_no = no and m.session_key = key
+              and m.is_copy = 0
+              and m.agent_key is null
+              and exists (
+                select from assoc.messages o
+                where o.uuid = m.uuid and o.block = m.block and o.is_copy = 0
+                  and o.origin_id < m.origin_id
+              )
+        ) m
+        cross join (
+            select count(*) as calls
+            from assoc.tool_calls t
+            join assoc.messages m using (origin_id, file_no, byte_offset, block)
+            where t.origin_id = origin and t.source_no = no and t.session_key = key
+              and m.is_copy = 0
+              and exists (
+                select from assoc.messages o
+                where o.uuid = m.uuid and o.block = m.block and o.is_copy = 0
+                  and o.origin_id < m.origin_id
+              )
+        ) c
+        cross join (
+            select
+                coalesce(sum(r.input_tokens), 0)::bigint,
+                coalesce(sum(r.output_tokens), 0)::bigint,
+                coalesce(sum(r.cache_read_tokens), 0)::bigint,
+                coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0)::bigint
+            from assoc.responses r
+            where r.origin_id = origin and r.source_no = no and r.session_key = key
+              and exists (
+                select from assoc.responses o
+                where o.response_key = r.response_key and o.origin_id <> r.origin_id
+                  and (o.output_tokens, r.origin_id) > (r.output_tokens, o.origin_id)
+              )
+        ) r
+    $$;
+
+create view assoc_read.files as
+select
+    path, kind, size, "offset", line_count, issue_count, mtime, first_seen_at, last_synced_at,
+    gone_at, team_key, workflow, own_since, generation, file_key,
+    assoc_read.id(origin_id, file_no) as id,
+    stated_session_key as session_key,
+    stated_agent_key as agent_key,
+    stated_project_key as project_key,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    assoc_read.id(origin_id, source_no, agent_session_key, agent_key) as subagent_id,
+    assoc_read.id(origin_id, project_source_no, project_key) as project_id,
+    assoc_read.id(origin_id, source_no, team_key) as team_id,
+    assoc_read.id(origin_id, source_no) as source_id,
+    origin_id, file_no
+from assoc.files
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.sources as
+select
+    kind, root, first_synced_at, last_synced_at, gone_at, cleanup_period_days, label, is_agent,
+    lists_sessions, retention_days,
+    assoc_read.id(origin_id, source_no) as id,
+    origin_id
+from assoc.sources
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.projects as
+select
+    name, path, key, is_worktree, on_disk, git_branch, is_dirty, head_branch, session_count,
+    last_activity_at, gone_at, git_seen_at, change_count, repository, git_repository,
+    assoc_read.id(origin_id, source_no, key) as id,
+    assoc_read.id(origin_id, parent_source_no, parent_key) as parent_id,
+    assoc_read.id(origin_id, source_no) as source_id,
+    assoc_read.id(origin_id, same_source_no, same_key) as same_as,
+    origin_id
+from assoc.projects
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.agents as
+select
+    name, type, description, path, is_general, extra, agent_key, gone_at,
+    assoc_read.id(origin_id, source_no, stated_project_key, agent_key) as id,
+    nullif(stated_project_key, '') as project_key,
+    assoc_read.id(origin_id, project_source_no, project_key) as project_id,
+    assoc_read.id(origin_id, source_no) as source_id,
+    origin_id
+from assoc.agents
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.sessions as
+select
+    s.title, s.title_source, s.started_at, s.ended_at,
+    s.message_count - coalesce((d).lines, 0) as message_count,
+    s.copied_message_count + coalesce((d).lines, 0) as copied_message_count,
+    s.prompt_count - coalesce((d).prompts, 0) as prompt_count,
+    s.tool_call_count - coalesce((d).calls, 0) as tool_call_count,
+    s.input_tokens - coalesce((d).input_tokens, 0) as input_tokens,
+    s.output_tokens - coalesce((d).output_tokens, 0) as output_tokens,
+    s.cache_read_tokens - coalesce((d).cache_read_tokens, 0) as cache_read_tokens,
+    s.cache_write_tokens - coalesce((d).cache_write_tokens, 0) as cache_write_tokens,
+    s.stated_cost_usd, s.models, s.git_branch, s.cwd, s.agent_version, s.kind, s.status,
+    s.is_listed, s.context_tokens, s.context_window, s.permission_mode, s.ts_zone, s.slug,
+    s.session_key, s.gone_at,
+    assoc_read.id(origin_id, source_no, session_key) as id,
+    assoc_read.id(origin_id, project_source_no, project_key) as project_id,
+    assoc_read.id(origin_id, forked_source_no, forked_key) as forked_from,
+    assoc_read.id(origin_id, linked_source_no, linked_key) as linked_session_id,
+    assoc_read.id(origin_id, source_no) as source_id,
+    assoc_read.id(origin_id, agent_source_no, agent_project_key, agent_key) as agent_id,
+    origin_id
+from (
+    select
+        s.*,
+        case when k.session_key is not null
+            then assoc_read.repeated(s.origin_id, s.source_no, s.session_key) end as d
+    from assoc.sessions s
+    left join ( -- those of several origins
+        select session_key
+        from assoc.sessions
+        where origin_id = any ((select assoc.visible_origins())::integer[])
+        group by session_key
+        having min(origin_id) < max(origin_id)
+    ) k on k.session_key = s.session_key
+    where s.origin_id = any ((select assoc.visible_origins())::integer[])
+    offset 0 -- else what is repeated would be counted once for each column
+) s;
+
+create view assoc_read.subagents as
+select
+    agent_type, description, kind, link_method, workflow, name, model, started_at, ended_at,
+    message_count, tokens, agent_key, tool_call_count,
+    assoc_read.id(origin_id, source_no, stated_session_key, agent_key) as id,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    assoc_read.id(origin_id, parent_source_no, parent_session_key, parent_key) as parent_id,
+    nullif(stated_session_key, '') as session_key,
+    assoc_read.id(origin_id, source_no) as source_id,
+    origin_id
+from assoc.subagents
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.teams as
+select
+    name, description, created_at, gone_at, lead_agent_key, key,
+    assoc_read.id(origin_id, source_no, key) as id,
+    stated_lead_session_key as lead_session_key,
+    assoc_read.id(origin_id, lead_source_no, lead_session_key) as lead_session_id,
+    assoc_read.id(origin_id, source_no) as source_id,
+    origin_id
+from assoc.teams
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.team_members as
+select
+    name, agent_type, model, cwd, color, joined_at, prompt, subscriptions, backend_type,
+    plan_mode_required, is_active, agent_id, gone_at, ordinal, extra,
+    assoc_read.id(origin_id, 0, encode(file_key, 'hex'), member_key || '/' || ordinal::text) as id,
+    assoc_read.id(origin_id, team_source_no, team_key) as team_id,
+    origin_id
+from assoc.team_members
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.tasks as
+select
+    subject, description, status, owner, active_form, metadata, task_number, task_key, list_key,
+    gone_at, channel, stated_at, blocked_by, tool_use_id, byte_offset, joined,
+    assoc_read.id(origin_id, source_no, list_key, task_key || '/' || channel) as id,
+    assoc_read.id(origin_id, session_source_no, session_key) as session_id,
+    assoc_read.id(origin_id, team_source_no, team_key) as team_id,
+    assoc_read.id(origin_id, source_no) as source_id,
+    origin_id
+from assoc.tasks
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.task_dependencies as
+select
+    task_key, blocker_key, list_key,
+    assoc_read.id(origin_id, source_no, list_key, task_key || '/' || blocker_key) as id,
+    assoc_read.id(origin_id, source_no, list_key, task_key || '/' || task_channel) as task_id,
+    assoc_read.id(origin_id, source_no, list_key, blocker_key || '/' || blocker_channel)
+        as blocker_id,
+    assoc_read.id(origin_id, source_no) as source_id,
+    origin_id
+from assoc.task_dependencies
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.prices as
+select
+    model, valid_from, above_tokens, input, output, cache_read, cache_write_5m, cache_write_1h,
+    web_search, origin,
+    assoc_read.id(origin_id, 0, model, valid_from || '/' || above_tokens::text) as id,
+    origin_id
+from assoc.prices
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.messages as
+select
+    kind, text, tool_text, role, timestamp, model, uuid, parent_uuid, is_meta, is_sidechain,
+    is_error, is_cut, has_cjk, byte_offset, byte_length, block, has_invisible, joined_text,
+    joined_tool_text, is_superseded,
+    assoc_read.id(origin_id, file_no, byte_offset, block) as id,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    assoc_read.id(origin_id, source_no, agent_session_key, agent_key) as subagent_id,
+    case when is_copy = 1 then 0 else ( -- 0: of another message of its origin
+        select assoc_read.id(o.origin_id, o.file_no, o.byte_offset, o.block)
+        from assoc.messages o
+        where o.uuid = m.uuid and o.block = m.block and o.is_copy = 0 and o.origin_id < m.origin_id
+          and o.origin_id = any ((select assoc.visible_origins())::integer[])
+        order by o.origin_id
+        limit 1
+    ) end as copy_of,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.messages m
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.tool_calls as
+select
+    name, target, status, started_at, ended_at, duration_ms, exit_code, output_file,
+    tool_use_id, byte_offset, byte_length, block, search_count, response_key, action, paths,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    assoc_read.id(origin_id, source_no, agent_session_key, agent_key) as subagent_id,
+    case when is_call = 1
+        then assoc_read.id(origin_id, file_no, byte_offset, block) end as call_id,
+    assoc_read.id(origin_id, file_no, result_offset, result_block) as result_id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no, is_call, result_offset, result_block
+from assoc.tool_calls
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.usage as
+select
+    response_key, api_message_id, request_id, stated_session_key, model, timestamp,
+    input_tokens, output_tokens, cache_read_tokens, cache_write_5m_tokens,
+    cache_write_1h_tokens, web_searches, partial, stated_cost_usd, line_count, all_input_tokens,
+    all_output_tokens, all_cache_read_tokens, all_cache_write_tokens, byte_offset, byte_length,
+    stop_reason,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no, written_bytes
+from assoc.usage
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.stated_usage as
+select
+    model, timestamp, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
+    is_lower_bound, byte_offset, byte_length,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.stated_usage
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.responses as
+select
+    model, timestamp, input_tokens, output_tokens, cache_read_tokens, cache_write_5m_tokens,
+    cache_write_1h_tokens, web_searches, partial, stated_cost_usd, api_message_id, request_id,
+    response_key, byte_offset, byte_length, stop_reason,
+    hashtextextended(response_key, 0) as id,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    assoc_read.id(origin_id, source_no, agent_session_key, agent_key) as subagent_id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no, written_bytes
+from assoc.responses r
+where origin_id = any ((select assoc.visible_origins())::integer[])
+  and not exists (
+    select from assoc.responses o
+    where o.response_key = r.response_key and o.origin_id <> r.origin_id
+      and (o.output_tokens, r.origin_id) > (r.output_tokens, o.origin_id)
+      and o.origin_id = any ((select assoc.visible_origins())::integer[])
+);
+
+create view assoc_read.prompts as
+select
+    text, timestamp, project_path, pasted, paste_hashes, byte_offset, byte_length, joined,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    stated_project_key as project_key,
+    stated_session_key as session_key,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    assoc_read.id(origin_id, project_source_no, project_key) as project_id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.prompts
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.links as
+select
+    kind, url, title, timestamp, byte_offset, byte_length, gone_at, origin,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    stated_session_key as session_key,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.links
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.documents as
+select
+    kind, title, text, path, project_path, modified_at, ordinal, gone_at, extra, joined,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    stated_session_key as session_key,
+    stated_project_key as project_key,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    assoc_read.id(origin_id, project_source_no, project_key) as project_id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.documents
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.plans as
+select
+    title, text, name, status, modified_at, channel, tool_use_id, byte_offset, joined,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.plans
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.todos as
+select
+    content, status, priority, active_form, position, gone_at, ordinal, channel, stated_at,
+    tool_use_id, byte_offset, joined,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    stated_session_key as session_key,
+    stated_agent_key as agent_key,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    assoc_read.id(origin_id, source_no, agent_session_key, agent_key) as subagent_id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.todos
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.inbox_items as
+select
+    text, sender, recipient, kind, summary, timestamp, is_read, color, payload, channel,
+    gone_at, team_name, message_key, text_hash, tool_use_id, ordinal, byte_offset, byte_length,
+    joined,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    assoc_read.id(origin_id, team_source_no, team_key) as team_id,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    case when is_copy = 1 then 0 end as copy_of,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.inbox_items
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.tool_result_files as
+select
+    name, size, media_type, text, tool_use_id, joined,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    stated_session_key as session_key,
+    assoc_read.id(origin_id, source_no, session_key) as session_id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.tool_result_files
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.issues as
+select
+    reason, quarantined, sample, byte_offset, byte_length,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.issues
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.line_types as
+select
+    type, subtype, count,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.line_types
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.agent_lines as
+select
+    agent_key, byte_offset,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.agent_lines
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.contexts as
+select
+    name, value, byte_offset,
+    assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
+    assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.contexts
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.transcripts as
+select entrypoint, assoc_read.id(origin_id, file_no) as file_id, origin_id, file_no
+from assoc.files
+where kind = 'transcript' and origin_id = any ((select assoc.visible_origins())::integer[]);
+
+-- How fresh an answer is: the last push of each origin.
+create view assoc_read.sync_runs as
+select
+    origin_id as id, pushed as started_at, pushed as finished_at, null::text as error
+from (
+    select
+        origin_id,
+        to_char(pushed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as pushed
+    from assoc.origins
+    where origin_id = any ((select assoc.visible_origins())::integer[])
+) o;
+
+-- The local views that reports query.
+
+create view assoc_read.coverage as
+select l.type, l.subtype, sum(l.count) as lines, count(*) as files, r.kind as source
+from assoc_read.line_types l
+join assoc_read.files f on f.id = l.file_id
+join assoc_read.sources r on r.id = f.source_id
+group by r.kind, l.type, l.subtype;
+
+create view assoc_read.orphaned_projects as
+select p.name, p.path, p.last_activity_at, p.session_count, r.kind as source, p.id
+from assoc_read.projects p
+join assoc_read.sources r on r.id = p.source_id
+where p.path is not null and p.on_disk = 0;
+
+create view assoc_read.response_costs as
+select
+    r.model, r.timestamp,
+    (
+        select (
+            r.input_tokens * p.input
+            + r.output_tokens * p.output
+            + r.cache_read_tokens * coalesce(p.cache_read, p.input)
+            + r.cache_write_5m_tokens * coalesce(p.cache_write_5m, p.input)
+            + r.cache_write_1h_tokens * coalesce(p.cache_write_1h, p.cache_write_5m, p.input)
+            + (
+                r.web_searches
+                + coalesce((
+                    select sum(searches)::bigint
+                    from (
+                        select max(c.search_count) as searches
+                        from assoc.tool_calls c
+                        where c.response_key = r.response_key and c.search_count is not null
+                          and c.origin_id = any ((select assoc.visible_origins())::integer[])
+                        group by c.tool_use_id
+                    ) one
+                ), 0)
+            ) * coalesce(p.web_search, 0) * 1000
+            + 500000
+        ) / 1000000
+        from assoc.prices p
+        where p.origin_id = r.origin_id
+          and p.model = r.model
+          and p.valid_from <= coalesce(substr(r.timestamp, 1, 10), '9999')
+          and (
+              p.above_tokens = 0
+              or p.above_tokens < r.input_tokens + r.cache_read_tokens
+                  + r.cache_write_5m_tokens + r.cache_write_1h_tokens
+          )
+        order by p.valid_from desc, p.above_tokens desc
+        limit 1
+    ) as cost_microusd,
+    r.partial, r.stated_cost_usd, r.input_tokens, r.output_tokens, r.cache_read_tokens,
+    r.cache_write_5m_tokens + r.cache_write_1h_tokens as cache_write_tokens,
+    s.title as session, p.name as project, s.session_key, o.kind as source,
+    r.session_id, s.project_id, r.subagent_id, r.id, r.written_bytes,
+    (
+        select p.output
+        from assoc.prices p
+        where p.origin_id = r.origin_id
+          and p.model = r.model
+          and p.valid_from <= coalesce(substr(r.timestamp, 1, 10), '9999')
+          and (
+              p.above_tokens = 0
+              or p.above_tokens < r.input_tokens + r.cache_read_tokens
+                  + r.cache_write_5m_tokens + r.cache_write_1h_tokens
+          )
+        order by p.valid_from desc, p.above_tokens desc
+        limit 1
+    ) as output_price,
+    nullif(coalesce((
+        select b.value
+        from assoc_read.contexts b
+        where b.origin_id = r.origin_id and b.file_no = r.file_no
+          and b.name = 'git_branch' and b.byte_offset <= r.byte_offset
+        order by b.byte_offset desc
+        limit 1
+    ), s.git_branch), '') as git_branch
+from assoc_read.responses r
+left join assoc_read.sessions s on s.id = r.session_id
+left join assoc_read.projects p on p.id = s.project_id
+left join assoc_read.files f on f.id = r.file_id
+left join assoc_read.sources o on o.id = f.source_id
+where s.linked_session_id is null
+   or not exists (select from assoc_read.responses o where o.session_id = s.linked_session_id);
+
+create view assoc_read.retention as
+select
+    f.path, f.kind, s.title as session, p.name as project, f.size, f.mtime,
+    case when f.gone_at is null then assoc_read.strftime(
+        '%Y-%m-%dT%H:%M:%fZ', f.mtime, coalesce(r.cleanup_period_days, r.retention_days) || ' days'
+    ) end as due_at,
+    case when f.gone_at is null then trunc(
+        assoc_read.julianday(f.mtime) + coalesce(r.cleanup_period_days, r.retention_days)
+        - assoc_read.julianday('now')
+    )::bigint end as days_left,
+    (f.gone_at is not null)::integer as is_gone,
+    f.gone_at, s.session_key, r.kind as source, f.session_id, f.project_id, f.id,
+    nullif(s.git_branch, '') as git_branch
+from assoc_read.files f
+join assoc_read.sources r on r.id = f.source_id and r.retention_days is not null
+left join assoc_read.sessions s on s.id = f.session_id
+left join assoc_read.projects p on p.id = f.project_id
+where f.kind <> 'file_history';
+
+create view assoc_read.session_ends as
+select
+    assoc_read.id(s.origin_id, s.source_no, s.session_key) as session_id,
+    case coalesce((
+        select m.kind
+        from assoc.messages m
+        where m.origin_id = s.origin_id
+          and m.file_no = (
+            select f.file_no
+            from assoc.files f
+            where f.origin_id = s.origin_id and f.source_no = s.source_no
+              and f.session_key = s.session_key
+              and f.kind = 'transcript' and f.agent_key is null
+            order by f.gone_at is not null, f.mtime desc nulls last, f.file_no desc
+            limit 1
+          )
+          and m.agent_key is null
+          and m.kind in (
+              'prompt', 'queued_prompt', 'text', 'tool_use', 'tool_result', 'error', 'interrupt'
+          )
+        order by m.byte_offset desc, m.block desc
+        limit 1
+    ), 'text')
+        when 'text' then null
+        when 'error' then 'ended with an error'
+        when 'interrupt' then 'interrupted'
+        else 'in the middle of a turn'
+    end as state,
+    s.ended_at as last_at, s.session_key, r.kind as source,
+    nullif(s.git_branch, '') as git_branch
+from assoc.sessions s
+join assoc.sources r using (origin_id, source_no)
+where s.kind in ('main', 'background') and s.message_count > 0
+  and s.origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.stated_by_model as
+select distinct on (f.session_id, u.model)
+    u.model, u.input_tokens, u.output_tokens, u.cache_read_tokens, u.cache_write_tokens, u.cost_usd,
+    u.is_lower_bound, u.timestamp,
+    exists (
+        select from assoc_read.responses r
+        where r.file_id = u.file_id and r.byte_offset > u.byte_offset
+    )::integer as is_followed,
+    (select s.session_key from assoc_read.sessions s where s.id = f.session_id) as session_key,
+    (select o.kind from assoc_read.sources o where o.id = f.source_id) as source,
+    f.session_id, u.file_id, u.byte_offset,
+    (select nullif(s.git_branch, '') from assoc_read.sessions s where s.id = f.session_id)
+        as git_branch
+from assoc_read.stated_usage u
+join assoc_read.files f on f.id = u.file_id
+where f.kind = 'transcript'
+  and u.byte_offset = (
+    select max(o.byte_offset) from assoc_read.stated_usage o where o.file_id = u.file_id
+  )
+order by
+    f.session_id, u.model, f.gone_at is not null, f.generation desc,
+    (select max(o.cost_usd) from assoc_read.stated_usage o where o.file_id = u.file_id)
+        desc nulls last,
+    f.path, f.id;
+
+create view assoc_read.stated_sessions as
+select
+    s.title, s.ended_at as last_at, coalesce(m.cost_usd, s.stated_cost_usd) as cost_usd,
+    coalesce(m.input_tokens, case when n.session_id is null then s.input_tokens end)
+        as input_tokens,
+    coalesce(m.output_tokens, case when n.session_id is null then s.output_tokens end)
+        as output_tokens,
+    coalesce(m.cache_read_tokens, case when n.session_id is null then s.cache_read_tokens end)
+        as cache_read_tokens,
+    coalesce(m.cache_write_tokens, case when n.session_id is null then s.cache_write_tokens end)
+        as cache_write_tokens,
+    coalesce(m.is_lower_bound, 0) as is_lower_bound,
+    s.session_key, o.kind as source, s.id as session_id,
+    coalesce(s.linked_session_id, s.id) as counted_session_id,
+    nullif(s.git_branch, '') as git_branch
+from assoc_read.sessions s
+join assoc_read.sources o on o.id = s.source_id
+left join assoc_read.stated_by_model m on m.session_id = s.id and m.model = ''
+left join (select distinct session_id from assoc_read.responses) n on n.session_id = s.id
+where (s.stated_cost_usd is not null or m.session_id is not null)
+  and (s.linked_session_id is null or o.is_agent = 0);
+
+create view assoc_read.usage_reconciliation as
+with used as (
+    select u.*, s.kind as agent
+    from assoc_read.usage u
+    join assoc_read.files f on f.id = u.file_id
+    join assoc_read.sources s on s.id = f.source_id
+    where s.is_agent = 1
+),
+counted as (
+    select r.*, s.kind as agent
+    from assoc_read.responses r
+    join assoc_read.files f on f.id = r.file_id
+    join assoc_read.sources s on s.id = f.source_id
+    where s.is_agent = 1
+)
+select
+    'every line' as counting,
+    'adds up all lines of a response, and all copies of a conversation' as explanation,
+    sum(line_count) as counted,
+    sum(all_input_tokens) as input_tokens,
+    sum(all_output_tokens) as output_tokens,
+    sum(all_cache_read_tokens) as cache_read_tokens,
+    sum(all_cache_write_tokens) as cache_write_tokens,
+    null::double precision as cost_usd,
+    sum(partial) as partial,
+    null::bigint as unpriced,
+    agent as source
+from used
+group by agent
+union all
+select
+    'once in each file', 'takes a response once, and again in each forked or resumed copy',
+    count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
+    sum(cache_write_5m_tokens + cache_write_1h_tokens), null, sum(partial), null, agent
+from used
+group by agent
+union all
+select
+    'once, without subagents', 'takes a response once, of main conversations only',
+    count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
+    sum(cache_write_5m_tokens + cache_write_1h_tokens), null, sum(partial), null, agent
+from counted
+where subagent_id is null
+group by agent
+union all
+select
+    'once, without agents that have no file',
+    'leaves out subagents whose messages only stand in the progress lines of their caller',
+    count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
+    sum(cache_write_5m_tokens + cache_write_1h_tokens), null, sum(partial), null, agent
+from counted c
+where not exists (
+    select from assoc.agent_lines l
+    where l.origin_id = c.origin_id and l.file_no = c.file_no and l.byte_offset = c.byte_offset
+)
+group by agent
+union all
+select
+    'once', 'takes each response once, subagents included: what this program counts',
+    count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
+    sum(cache_write_5m_tokens + cache_write_1h_tokens), null, sum(partial), null, agent
+from counted
+group by agent
+union all
+select
+    'stated by the agent',
+    'adds up what the agent, or the application, says of its sessions: the last time of each',
+    count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),
+    sum(cache_write_tokens), assoc_read.round(sum(cost_usd), 6), sum(is_lower_bound), null, source
+from assoc_read.stated_sessions
+group by source
+union all
+select
+    'once, where the agent states it', 'takes each response of these sessions once, to compare',
+    count(*), sum(c.input_tokens), sum(c.output_tokens), sum(c.cache_read_tokens),
+    sum(c.cache_write_tokens), assoc_read.round(sum(c.cost_microusd) / 1000000.0, 6),
+    sum(c.partial), count(*) filter (where c.cost_microusd is null), t.source
+from assoc_read.stated_sessions t
+join assoc_read.response_costs c on c.session_id = t.counted_session_id
+group by t.source;
+
+-- The search of `search --remote`.
+
+-- A query for a word, a phrase or a prefix in assoc.words of a text. For Chinese, Japanese and Korean
+-- all pairs of letters must occur; their order is checked later.
+create function assoc.query_of(p_text text, p_is_prefix boolean) returns tsquery
+language sql immutable parallel safe
+as $$
+    select case
+        when p_text ~ '[\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]' then (
+            select string_agg(
+                quote_literal(lexeme) || case when length(lexeme) = 1 then ':*' else '' end, ' & '
+            )::tsquery
+            from unnest(assoc.words(p_text))
+        )
+        when p_is_prefix then (
+            nullif(phraseto_tsquery('simple', assoc.plain_text(p_text))::text, '') || ':*'
+        )::tsquery
+        else phraseto_tsquery('simple', assoc.plain_text(p_text))
+    end
+$$;
+
+-- A query without the order of words, which the text index does not know: it finds the same and more.
+-- Words consist of letters and digits, so <-> is never part of one.
+create function assoc.without_order(p_query tsquery) returns tsquery
+language sql immutable parallel safe
+as $$
+    select replace(p_query::text, '<->', '&')::tsquery
+$$;
+
+-- The same for a whole query: {"clauses": [[{"text": ..., "is_prefix": ...}, ...], ...], "without":
+-- [...]}. A clause matches if one of its alternatives does. NULL: there is no word to search for.
+-- Without p_is_exact, the order of words and excluded phrases are ignored.
+create function assoc.query_of(p_terms json, p_is_exact boolean) returns tsquery
+language plpgsql immutable parallel safe
+as $$
+declare
+    clause json;
+    term json;
+    part tsquery;
+    any_of tsquery;
+    result tsquery;
+begin
+    for clause in select * from json_array_elements(p_terms -> 'clauses') loop
+        any_of := null;
+        for term in select * from json_array_elements(clause) loop
+            part := assoc.query_of(term ->> 'text', (term ->> 'is_prefix')::boolean);
+            if numnode(part) > 0 then
+                part := case when p_is_exact then part else assoc.without_order(part) end;
+                any_of := coalesce(any_of || part, part);
+            end if;
+        end loop;
+        result := coalesce(result && any_of, any_of, result);
+    end loop;
+    for term in select * from json_array_elements(p_terms -> 'without') loop
+        part := assoc.query_of(term ->> 'text', (term ->> 'is_prefix')::boolean);
+        if numnode(part) > 0 and (p_is_exact or part::text not like '%<->%') then
+            result := result && !!part;
+        end if;
+    end loop;
+    return result;
+end $$;
+
+-- The phrases of a query as patterns for text in lower case. For most texts they decide whether a
+-- phrase occurs, in a twentieth of the time that splitting a long text into words takes. A text that
+-- matches the strict pattern contains the phrase, delimited by ASCII characters. One that does not
+-- match the loose pattern does not contain it: that one lets a letter beyond ASCII be any word or stand
+-- between words, and some of them be several words, as fractions are. NULL: patterns cannot decide,
+-- because a phrase is one of several alternatives, or is excluded.
+create function assoc.phrases_of(p_terms json, p_is_strict boolean) returns text[]
+language plpgsql immutable parallel safe
+as $$
+declare
+    clause json;
+    term json;
+    is_phrase boolean;
+    is_prefix boolean;
+    sign constant text :=
+        case when p_is_strict then '[\u0001-\u002f:-@\[-`{-\u007f]' else '[^0-9a-z]' end;
+    word constant text :=
+        -- Punctuation and symbols beyond ASCII, and CJK letters, are never part of a word.
+        case
+            when p_is_strict then '\1'
+            else '(?:\1|[0-9a-z]*'
+                '[^\u0001-\u007f\u2000-\u200a\u2010-\u205f\u2190-\u23ff\u2500-\u2bff\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff0f]'
+                '[^\u0001-/:-@\[-`{-\u007f]*)'
+        end;
+    patterns text[] := '{}';
+begin
+    for clause in select * from json_array_elements(p_terms -> 'clauses') loop
+        for term in select * from json_array_elements(clause) loop
+            is_phrase := assoc.query_of(term ->> 'text', false)::text like '%<->%';
+            is_prefix := (term ->> 'is_prefix')::boolean;
+            if is_phrase and json_array_length(clause) > 1 then
+                return null;
+            elsif is_phrase then
+                patterns := patterns || format(
+                    '(?:^|%1$s)%2$s' || case when is_prefix then '' else '(?:$|%1$s)' end
+                    || case when p_is_strict then '' else '|[\u00bc-\u00be\u013f\u0140\u2100-\u2109\u2150-\u215f\u2189\u2474-\u24b5\u3200-\u33ff\ufdfa\ufdfb\U0001f100-\U0001f2ff]' end,
+                    sign,
+                    replace(
+                        regexp_replace(
+                            btrim(assoc.plain_text(term ->> 'text')), '([^ ]+)', word, 'g'
+                        ),
+                        ' ', sign || '+'
+                    )
+                );
+            end if;
+        end loop;
+    end loop;
+    for term in select * from json_array_elements(p_terms -> 'without') loop
+        if assoc.query_of(term ->> 'text', false)::text like '%<->%' then
+            return null;
+        end if;
+    end loop;
+    return patterns;
+end $$;
+
+-- The messages that match p_terms, best first: among the newest 500, those that contain the query as it
+-- was typed (p_literal) come first, then by the rank of their first 1,000 letters; tool output counts a
+-- fifth. A text must contain each of p_parts verbatim. A message that several origins have is one hit.
+--
+-- The order of words and p_parts are checked in the text itself. If very many messages contain the
+-- words, only the newest 5,000 are checked.
+--
+-- The rows are the best p_limit messages, and the best p_shown of each of the best p_limit
+-- conversations: texts are large, and most of them would not be shown. So each row says how many
+-- messages were `found` among the newest 500 and in how many `conversations`, whether there are more
+-- (`has_more`), the rank of its conversation, and how many matching messages that has.
+--
+-- It reads with the rights of its owner, because row-level security keeps PostgreSQL from using the
+-- text index; the condition on visible origins takes its place.
+create function assoc.search_v1(
+    p_terms json, p_parts text[], p_literal text, p_kinds text[], p_since text, p_until text,
+    p_projects bigint[], p_session text, p_source text, p_origin text, p_tools boolean,
+    p_limit integer, p_shown integer
+)
+returns table (
+    found bigint, conversations bigint, has_more boolean, place bigint, conversation bigint,
+    in_conversation bigint, is_verbatim boolean, rank real, scope text, kind text, "text" text, session text,
+    session_kind text, cwd text, project text, project_path text, subagent text, agent_key text,
+    tool text, model text, branch text, "timestamp" text, source text, session_key text, file text,
+    byte_offset bigint, has_transcript boolean, origin text, origin_id integer, file_no integer,
+    id bigint
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+    with asked as materialized (
+        select
+            q.query, q.words, lower(p_literal) as literal,
+            q.query is distinct from q.words or p_parts is not null as is_read,
+            assoc.phrases_of(p_terms, true) as strict, assoc.phrases_of(p_terms, false) as loose
+        from (
+            select assoc.query_of(p_terms, true) as query, assoc.query_of(p_terms, false) as words
+        ) q
+    ),
+    -- No joins here: the text index must be read first, and once.
+    newest as materialized (
+        select m.*
+        from assoc.messages m
+        where assoc.words(coalesce(m.text, m.tool_text)) @@ (select words from asked)
+          and m.is_copy = 0
+          -- Not `m.origin_id`: nearly all rows have one of these, and an index would list them all.
+          and m.origin_id + 0 = any ((select assoc.visible_origins())::integer[])
+          and (
+            p_origin is null
+            or m.origin_id in (select o.origin_id from assoc.origins o where o.label = p_origin)
+          )
+          and (p_kinds is null or m.kind = any (p_kinds))
+          and (
+            (p_since is null and p_until is null)
+            or exists (
+                select from (
+                    select coalesce(m.timestamp, (
+                        select s.started_at
+                        from assoc.sessions s
+                        where s.origin_id = m.origin_id and s.source_no = m.source_no
+                          and s.session_key = m.session_key
+                    )) as said_at
+                ) t
+                where (p_since is null or t.said_at >= p_since)
+                  and (p_until is null or t.said_at < p_until)
+            )
+          )
+          and (p_session is null or m.session_key = p_session)
+          and (
+            p_source is null
+            or (m.origin_id, m.source_no) in (
+                select r.origin_id, r.source_no from assoc.sources r where r.kind = p_source
+            )
+          )
+          and (not p_tools or m.tool_text is not null)
+          and (
+            p_projects is null
+            or (m.origin_id, m.source_no, m.session_key) in (
+                select s.origin_id, s.source_no, s.session_key
+                from assoc.sessions s
+                where assoc_read.id(s.origin_id, s.project_source_no, s.project_key)
+                    = any (p_projects)
+            )
+          )
+        order by m.timestamp desc nulls last
+        limit (select case when is_read then 5000 else 500 end from asked)
+    ),
+    -- Not sorted again, so that reading can stop at the 500th.
+    candidates as materialized (
+        select n.*
+        from newest n
+        cross join asked a
+        where not a.is_read
+           or (
+            case
+                when exists (
+                    select from unnest(a.loose) phrase
+                    where lower(coalesce(n.text, n.tool_text)) !~ phrase
+                ) then false
+                when a.strict is not null and not exists (
+                    select from unnest(a.strict) phrase
+                    where lower(coalesce(n.text, n.tool_text)) !~ phrase
+                ) then true
+                else assoc.words(coalesce(n.text, n.tool_text)) @@ a.query
+            end
+            and not exists (
+                select from unnest(p_parts) part
+                where strpos(lower(coalesce(n.text, n.tool_text)), lower(part)) = 0
+            )
+          )
+        limit 500
+    ),
+    ranked as (
+        select
+            c.*,
+            coalesce(strpos(lower(coalesce(c.text, c.tool_text)), nullif(a.literal, '')) > 0, false)
+                as is_verbatim,
+            -- Words of a long text cost more than all else.
+            ts_rank(assoc.words(h.head), a.query)
+                * case when c.text is null then 0.2 else 1 end as rank,
+            row_number() over (
+                partition by
+                    coalesce(c.uuid, format('%s/%s/%s', c.origin_id, c.file_no, c.byte_offset)),
+                    c.block
+                order by c.origin_id, c.file_no, c.byte_offset
+            ) as occurrence,
+            count(*) over () = 500 or (select count(*) from newest) = 5000 as has_more
+        from candidates c
+        cross join asked a
+        -- Once for each: the text of a function is put in its place, which names it several times.
+        cross join lateral (
+            select left(coalesce(c.text, c.tool_text), 1000) as head offset 0
+        ) h
+    ),
+    placed as (
+        select
+            m.*, f.agent_key as file_agent_key, f.gone_at, f.kind as file_kind, f.path,
+            r.kind as source_kind, r.root,
+            row_number() over (
+                order by m.is_verbatim desc, m.rank desc, m.timestamp desc nulls last, m.origin_id,
+                    m.file_no, m.byte_offset, m.block
+            ) as place,
+            -- A message without a session is a conversation of its own.
+            array[
+                r.kind,
+                coalesce(
+                    m.session_key, format('%s/%s/%s/%s', m.origin_id, m.file_no, m.byte_offset, m.block)
+                ),
+                (m.session_key is null)::text
+            ] as conversation_key
+        from ranked m
+        join assoc.files f on f.origin_id = m.origin_id and f.file_no = m.file_no
+        join assoc.sources r on r.origin_id = f.origin_id and r.source_no = f.source_no
+        where m.occurrence = 1
+    ),
+    grouped as (
+        select
+            p.*, count(*) over () as found,
+            min(p.place) over conversation as first_place,
+            row_number() over (partition by p.conversation_key order by p.place) as place_within,
+            count(*) over conversation as in_conversation
+        from placed p
+        window conversation as (partition by p.conversation_key)
+    ),
+    numbered as (
+        select g.*, dense_rank() over (order by g.first_place) as conversation from grouped g
+    )
+    select
+        m.found, (select max(n.conversation) from numbered n), m.has_more, m.place, m.conversation,
+        m.in_conversation, m.is_verbatim, m.rank::real,
+        case when m.text is null then 'tools' else 'said' end,
+        m.kind, left(coalesce(m.text, m.tool_text), 20000), s.title, s.kind, s.cwd, p.name, p.path,
+        a.agent_type, m.file_agent_key,
+        (
+            select min(t.name)
+            from assoc.tool_calls t
+            where t.origin_id = m.origin_id and t.file_no = m.file_no
+              and (
+                (t.byte_offset = m.byte_offset and t.block = m.block)
+                or (t.result_offset = m.byte_offset and t.result_block = m.block)
+              )
+        ),
+        m.model, s.git_branch, m.timestamp, m.source_kind, s.session_key, m.root || '/' || m.path,
+        m.byte_offset, m.gone_at is null and m.file_kind = 'transcript', o.label, m.origin_id,
+        m.file_no, assoc_read.id(m.origin_id, m.file_no, m.byte_offset, m.block)
+    from numbered m
+    join assoc.origins o on o.origin_id = m.origin_id
+    left join assoc.sessions s
+        on s.origin_id = m.origin_id and s.source_no = m.source_no and s.session_key = m.session_key
+    left join assoc.projects p
+        on p.origin_id = s.origin_id and p.source_no = s.project_source_no and p.key = s.project_key
+    left join assoc.subagents a
+        on a.origin_id = m.origin_id and a.source_no = m.source_no
+        and a.stated_session_key = m.agent_session_key and a.agent_key = m.agent_key
+    where m.place <= p_limit or (m.conversation <= p_limit and m.place_within <= p_shown)
+    order by m.place
+$$;
+
+-- The neighbours of each of p_keys among the keys of visible sessions and subagents: they show how
+-- short an unambiguous prefix can be.
+create function assoc.key_neighbours_v1(p_keys text[])
+returns table (
+    "key" text, before text, after text, agent_before text, agent_after text
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp
+as $$
+    with visible as materialized (select assoc.visible_origins()::integer[] as origins)
+    select
+        k.key,
+        (
+            select s.session_key from assoc.sessions s
+            where s.session_key < k.key and s.origin_id = any ((select origins from visible)::integer[])
+            order by s.session_key desc limit 1
+        ),
+        (
+            select s.session_key from assoc.sessions s
+            where s.session_key > k.key and s.origin_id = any ((select origins from visible)::integer[])
+            order by s.session_key limit 1
+        ),
+        (
+            select a.agent_key from assoc.subagents a
+            where a.agent_key < k.key and a.origin_id = any ((select origins from visible)::integer[])
+            order by a.agent_key desc limit 1
+        ),
+        (
+            select a.agent_key from assoc.subagents a
+            where a.agent_key > k.key and a.origin_id = any ((select origins from visible)::integer[])
+            order by a.agent_key limit 1
+        )
+    from unnest(p_keys) as k (key)
+$$;
+
+-- Views read with the rights of their owner. Without the barrier, PostgreSQL may pass rows to a
+-- reader's own function, or to a failing cast, before it checks whether the reader may see them.
+do $$
+declare
+    name text;
+begin
+    for name in select viewname from pg_views where schemaname = 'assoc_read' loop
+        execute format('alter view assoc_read.%I set (security_barrier = true)', name);
+    end loop;
+end $$;
+
+-- Who may do what: a device pushes and sees nothing, a reader sees the origins of its teams, an
+-- administrator manages.
+
+grant usage on schema assoc to assoc_device, assoc_reader, assoc_admin;
+grant usage on schema assoc_read to assoc_reader, assoc_admin;
+
+grant select on all tables in schema assoc to assoc_reader;
+revoke select on assoc.logins, assoc.team_readers, assoc.labels from assoc_reader;
+grant select on assoc.schema_version to assoc_device;
+grant select, insert, update, delete on all tables in schema assoc to assoc_admin;
+grant select on all tables in schema assoc_read to assoc_reader, assoc_admin;
+
+revoke all on all functions in schema assoc from public;
+grant execute on function
+    assoc.hello_v1(uuid), assoc.hello_v2(uuid), assoc.mine_v1(),
+    assoc.register_v1(uuid, text, uuid, uuid), assoc.adopt_v1(integer, uuid, uuid),
+    assoc.fence_v1(integer, uuid), assoc.beginnings_v1(integer), assoc.keyed_v1(integer, text),
+    assoc.forget_v1(integer, bigint, uuid, bytea[])
+    to assoc_device;
+grant execute on function
+    assoc.frames_v1(integer, integer[]), assoc.files_v1(integer, bigint, uuid, json),
+    assoc.push_v1(integer, bigint, uuid, json, integer[], bigint[], boolean[], bytea[], bytea[],
+                  bytea[], text[], json[], json),
+    assoc.reindex_v1(integer, uuid), assoc.files_of_v1(integer),
+    assoc.same_places_v1(integer, bytea[], text[], text[], text[])
+    to assoc_device, assoc_admin;
+grant execute on function
+    assoc.search_v1(json, text[], text, text[], text, text, bigint[], text, text, text, boolean,
+                    integer, integer),
+    assoc.key_neighbours_v1(text[])
+    to assoc_reader, assoc_admin;
+grant execute on function
+    assoc.visible_origins(), assoc.may_reindex_v1(integer), assoc.words(text),
+    assoc.plain_text(text), assoc.cjk_pairs(text)
+    to assoc_reader, assoc_device, assoc_admin;
+-- These read no table.
+grant execute on function
+    assoc.query_of(text, boolean), assoc.without_order(tsquery), assoc.query_of(json, boolean),
+    assoc.phrases_of(json, boolean)
+    to public, assoc_reader, assoc_admin;
+
+-- A second line of defence, should somebody reach the tables in another way.
+do $$
+declare
+    name text;
+begin
+    foreach name in array
+        assoc.placed_tables() || assoc.keyed_tables()
+        || array['origins', 'files', 'frames', 'deleted_files']
+    loop
+        execute format('alter table assoc.%I enable row level security', name);
+        execute format(
+            'create policy readers on assoc.%I for select to assoc_reader'
+            ' using (origin_id = any ((select assoc.visible_origins())::integer[]))', name
+        );
+        execute format(
+            'create policy administrators on assoc.%I to assoc_admin using (true)', name
+        );
+    end loop;
+end $$;
