@@ -24,8 +24,7 @@ from tests.support.writing import (
     write,
 )
 
-from assoc_ingest.store.runs import Report
-from assoc_ingest.sync.plan import find_roots, given_roots, make_plan
+from assoc_ingest.sync.plan import Report, find_roots, given_roots, make_plan
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.forget import remember
 

@@ -13,7 +13,8 @@ from tests.support.dump import assert_same, check, dump
 from tests.support.pieces import read_in_pieces
 
 from assoc_ingest.files import changes
-from assoc_ingest.files.steps import Step, Work
+from assoc_ingest.files.changes import Step
+from assoc_ingest.files.stores import Work
 from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.rows import Written
 from assoc_ingest.sync.run import Batches, sync

@@ -35,7 +35,7 @@ from assoc_ingest.source import Claim, Line
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.claude import stores
 from assoc_ingest.sources.claude import transcript as user_lines
-from assoc_ingest.sources.jsonl import complete_prefix, pieces, whole_value
+from assoc_ingest.sources.reader import complete_prefix, pieces, whole_value
 from assoc_ingest.web import frame
 
 MEGABYTE = 1_000_000
@@ -181,13 +181,13 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "fields._cjk": ("wide letters", "surrogates"),
     "fields._formatting": ("zero-width letters", "surrogates"),
     "fields._radical": ("surrogates", "wide letters"),
-    "sources.jsonl._blanks": ("spaces",),
+    "sources.reader._blanks": ("spaces",),
     "sources.reader._uuid": ("digits", "dashes"),
-    "sources.jsonl._blanks_before": ("spaces",),
-    "sources.jsonl._leading": ("spaces", "surrogates"),
-    "sources.jsonl._lone_surrogate": ("surrogates",),
-    "files.stored_names._ambiguous": ("backslashes", "odd escapes"),
-    "files.stored_names._escape": ("backslashes", "odd escapes"),
+    "sources.reader._blanks_before": ("spaces",),
+    "sources.reader._leading": ("spaces", "surrogates"),
+    "sources.reader._lone_surrogate": ("surrogates",),
+    "files.walk._ambiguous": ("backslashes", "odd escapes"),
+    "files.walk._escape": ("backslashes", "odd escapes"),
     "tags._tag": (
         "less-than signs", "tags that never end", "one tag that never ends", "names", "messages",
         "attributes that never end", "quotes that never end", "attributes between tags",
@@ -209,7 +209,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "web.serve._host": ("brackets", "digits"),
     "web.conversation._not_of_name": ("dashes", "wide letters"),
     "web.urls._place": ("digits", "dots"),
-    "when._stored_form": ("digits", "dashes"),
+    "fields._stored_form": ("digits", "dashes"),
     **{k: texts for told in told_by_sources("expressions").values() for k, texts in told.items()},
 }  # fmt: skip
 """Each expression with the texts that are worst for it; a source tells those of its own."""

@@ -27,8 +27,7 @@ from assoc_ingest.store import swap as builder
 from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.store.rows import Written
-from assoc_ingest.store.runs import Report
-from assoc_ingest.sync.plan import find_roots, given_roots, is_large, make_plan
+from assoc_ingest.sync.plan import Report, find_roots, given_roots, is_large, make_plan
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.verify import verify
 

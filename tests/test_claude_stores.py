@@ -34,7 +34,7 @@ from tests.support.writing import (
 from assoc_ingest import sql
 from assoc_ingest.errors import UsageError
 from assoc_ingest.files import archive, changes
-from assoc_ingest.files.parsing import NOT_A_TRANSCRIPT
+from assoc_ingest.files.tail import NOT_A_TRANSCRIPT
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.questions.question import Reader
 from assoc_ingest.questions.status import status as current
@@ -42,7 +42,7 @@ from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.claude.transcript import PRIVATE
 from assoc_ingest.store import batch
 from assoc_ingest.store.rows import Written
-from assoc_ingest.store.runs import Report
+from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.prune import prune_gone
 

@@ -26,11 +26,11 @@ from tests.support.writing import (
     write_bytes,
 )
 
+from assoc_ingest.fields import utc
 from assoc_ingest.sync.run import sync
 from assoc_ingest.sync.watch import WatchError, WatchOptions, watch
 from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.rebuild import rebuild
-from assoc_ingest.when import utc
 
 TODAY = datetime(2026, 3, 1, 10, tzinfo=UTC)
 WRONG = [datetime(1970, 1, 1, tzinfo=UTC), datetime(2021, 5, 5, tzinfo=UTC)]
@@ -44,7 +44,7 @@ INBOX = "teams/garden/inboxes/ada.json"
 @contextmanager
 def clock(moment: datetime) -> Iterator[None]:
     """Let the machine's clock say a time."""
-    with patch("assoc_ingest.when.time", SimpleNamespace(time_ns=lambda: _nanoseconds(moment))):
+    with patch("assoc_ingest.fields.time", SimpleNamespace(time_ns=lambda: _nanoseconds(moment))):
         yield
 
 
@@ -160,7 +160,7 @@ def test_a_clock_that_goes_back_during_a_run_does_not_move_its_end_before_its_be
 ) -> None:
     database, ticks = fresh(), iter(range(1000))
     past = SimpleNamespace(time_ns=lambda: _nanoseconds(TODAY) - next(ticks) * 3_600_000_000_000)
-    with patch("assoc_ingest.when.time", past):
+    with patch("assoc_ingest.fields.time", past):
         sync(database, [home])
     assert next(ticks) > 2
     (started,) = times(database)["sync_runs.started_at"]

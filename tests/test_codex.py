@@ -19,9 +19,9 @@ from tests.support.shell import Shell
 from tests.support.writing import jsonl, write_bytes
 
 from assoc_ingest.ask.conversation import Originals
-from assoc_ingest.files import entries as packed_files
+from assoc_ingest.files import stores as packed_files
 from assoc_ingest.files.archive import Compressor
-from assoc_ingest.files.parsing import Parser
+from assoc_ingest.files.tail import Parser
 from assoc_ingest.records import Message, Usage
 from assoc_ingest.source import MAX_CONTEXT, Line
 from assoc_ingest.sources.codex import rollout as texts

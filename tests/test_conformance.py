@@ -33,7 +33,7 @@ from assoc_ingest.records import AgentLine, Message, Record, Superseded, Transcr
 from assoc_ingest.source import LOG, Claim, Line, Recognition, Source
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.reader import Reader
-from assoc_ingest.store.upserts import ENTRIES, split
+from assoc_ingest.store.rows import ENTRIES, split
 from assoc_ingest.sync.run import SyncOptions, sync
 
 Fresh = Callable[[], Path]

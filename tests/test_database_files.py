@@ -35,8 +35,7 @@ from assoc_ingest.files.walk import ListedDirectory, recognised
 from assoc_ingest.source import Table
 from assoc_ingest.sources import SOURCES as KINDS
 from assoc_ingest.store.database import open_reader, writing
-from assoc_ingest.store.runs import Report
-from assoc_ingest.sync.plan import places_of
+from assoc_ingest.sync.plan import Report, places_of
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
 from assoc_ingest.sync.watch import News
 from assoc_ingest.upkeep.check import SYNC

@@ -17,11 +17,11 @@ from tests.support.cases import home_of
 from tests.support.dump import connect
 from tests.support.writing import TRANSCRIPT, user, write
 
+from assoc_ingest.fields import from_milliseconds, utc
 from assoc_ingest.records import Issue
 from assoc_ingest.source import LOG, Line
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync.run import sync
-from assoc_ingest.when import from_milliseconds, utc
 
 HOMES = sorted(str(path.parent.relative_to(CASES)) for path in CASES.glob("*/every-field-*/home"))
 FILES = [

@@ -47,7 +47,7 @@ from tests.support.writing import (
 
 from assoc_ingest.files import archive
 from assoc_ingest.files.tail import open_regular
-from assoc_ingest.store.runs import Report
+from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
@@ -424,7 +424,7 @@ def forbidden(file: Path) -> Iterator[None]:
         return open_regular(path)
 
     with (
-        patch("assoc_ingest.files.entries.open_regular", open_unless_forbidden),
+        patch("assoc_ingest.files.stores.open_regular", open_unless_forbidden),
         patch("assoc_ingest.files.tail.open_regular", open_unless_forbidden),
     ):
         yield

@@ -16,7 +16,7 @@ from tests.support.strategies import lines as broken_lines
 from assoc_ingest.records import AgentMeta, Issue, WorkflowAgent
 from assoc_ingest.source import Claim, Line
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.sources.jsonl import Piece, complete_prefix, pieces
+from assoc_ingest.sources.reader import Piece, complete_prefix, pieces
 
 BLANK = b" \t\r\n"
 

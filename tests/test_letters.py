@@ -32,8 +32,7 @@ from tests.support.writing import SESSION
 
 from assoc_ingest.files.changes import replay
 from assoc_ingest.files.exclusions import log_without
-from assoc_ingest.files.parsing import CONTEXT_TOO_LARGE, Parser
-from assoc_ingest.files.tail import Stretch, lines_of
+from assoc_ingest.files.tail import CONTEXT_TOO_LARGE, Parser, Stretch, lines_of
 from assoc_ingest.records import Message, Usage
 from assoc_ingest.source import MAX_CONTEXT, Claim, Context, Line
 from assoc_ingest.sources import SOURCES

@@ -31,20 +31,19 @@ from tests.support.writing import (
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.files import walk
-from assoc_ingest.files.stored_names import (
+from assoc_ingest.files.walk import (
     NO_TIME,
     original_name,
     original_parts,
     original_time,
+    recognised,
     stored_name,
     stored_number,
     stored_time,
 )
-from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.database import open_reader
-from assoc_ingest.store.runs import Report
-from assoc_ingest.sync.plan import make_plan, places_of
+from assoc_ingest.sync.plan import Report, make_plan, places_of
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.restore import WRITTEN, Restored, restore, select_all

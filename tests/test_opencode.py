@@ -25,7 +25,7 @@ from assoc_ingest.records import Usage
 from assoc_ingest.source import Claim, Line
 from assoc_ingest.sources import SOURCES as KINDS
 from assoc_ingest.store.database import writing
-from assoc_ingest.store.runs import Report
+from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
 
 CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"))

@@ -23,6 +23,7 @@ from tests.support.shell import Shell
 from tests.support.writing import write
 
 from assoc_ingest.errors import UsageError
+from assoc_ingest.fields import MACHINE, utc
 from assoc_ingest.files import archive
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.records import Message, Transcript
@@ -34,7 +35,6 @@ from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
-from assoc_ingest.when import MACHINE, utc
 
 CHORUS = "chorus/a-conversation-in-a-worktree"
 CHATS = "ccinsights/chats-in-both-vocabularies"

@@ -28,7 +28,7 @@ from assoc_ingest.errors import AmbiguousHomeError, UsageError
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.source import claim_at
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.store.runs import Report
+from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.watch import WatchOptions, watch
 
 Fresh = Callable[[], Path]

@@ -23,13 +23,12 @@ from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, assistant
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import BusyError
 from assoc_ingest.sources import SOURCES
+from assoc_ingest.store import batch
 from assoc_ingest.store import database as databases
-from assoc_ingest.store import delete
+from assoc_ingest.store.batch import clear_all_rows
 from assoc_ingest.store.database import transaction
-from assoc_ingest.store.delete import clear_all_rows
-from assoc_ingest.store.rows import CLEARED
+from assoc_ingest.store.rows import CLEARED, CONDITIONS
 from assoc_ingest.store.swap import replaced
-from assoc_ingest.store.upserts import CONDITIONS
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import rebuild as rebuilding
 from assoc_ingest.upkeep import recover
@@ -246,7 +245,7 @@ def test_what_was_only_seen_stays(fresh: Callable[[], Path], place: Path) -> Non
 def test_no_row_is_left_where_files_are_cleared_a_few_at_a_time(
     demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delete, "_FILES_AT_ONCE", 3)
+    monkeypatch.setattr(batch, "_FILES_AT_ONCE", 3)
     with closing(connect(demo)) as connection:
         (kept,) = connection.execute("select max(file_id) from tool_calls").fetchone()
         ids = [id_ for (id_,) in connection.execute("select id from files where id <> ?", (kept,))]

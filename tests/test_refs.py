@@ -32,8 +32,9 @@ from assoc_ingest import sql, tags
 from assoc_ingest.ask import refs
 from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.excerpt import Options
+from assoc_ingest.ask.hits import Hit
 from assoc_ingest.ask.refs import find_session
-from assoc_ingest.ask.search import Hit, search
+from assoc_ingest.ask.search import search
 from assoc_ingest.ask.show import Look
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.questions import show as opening

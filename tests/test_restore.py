@@ -29,9 +29,9 @@ from tests.support.writing import (
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.files import archive
-from assoc_ingest.files.entries import opened
-from assoc_ingest.files.stored_names import original_parts
+from assoc_ingest.files.stores import opened
 from assoc_ingest.files.tail import pieces
+from assoc_ingest.files.walk import original_parts
 from assoc_ingest.source import entry_names
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync

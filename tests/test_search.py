@@ -23,9 +23,10 @@ from tests.support.rows import Rows
 
 from assoc_ingest.ask.candidates import Candidates
 from assoc_ingest.ask.filters import Filters, period, since, told, until
+from assoc_ingest.ask.hits import Hit
 from assoc_ingest.ask.matches import Places, around, parts, plain
 from assoc_ingest.ask.query import parse
-from assoc_ingest.ask.search import RELAXED, Hit, Hits, SearchResult, search, with_lines
+from assoc_ingest.ask.search import RELAXED, Hits, SearchResult, search, with_lines
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.fields import INVISIBLE
 from assoc_ingest.store.database import open_reader

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assoc_ingest.files import tail
 from assoc_ingest.files.tail import Prefix, Stretch, open_regular, read_at, resume, stretches
-from assoc_ingest.sources.jsonl import complete_prefix
+from assoc_ingest.sources.reader import complete_prefix
 
 LARGE = 2 * 1024 * 1024  # more than is compared whole at every visit
 

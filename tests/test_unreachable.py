@@ -25,7 +25,7 @@ from tests.support.writing import OTHER, PROJECT, THIRD, TRANSCRIPT, user, write
 from assoc_ingest.__main__ import main
 from assoc_ingest.files import walk
 from assoc_ingest.files.walk import default_roots
-from assoc_ingest.store.runs import Report
+from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.watch import WatchOptions, watch
 
 Fresh = Callable[[], Path]

@@ -32,8 +32,8 @@ from tests.support.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, js
 
 from assoc_ingest.errors import BusyError, DatabaseError
 from assoc_ingest.stopping import stopped_by_signals
-from assoc_ingest.store.runs import Report
 from assoc_ingest.sync import run as syncing
+from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.prices import installed, library_prices
 from assoc_ingest.sync.run import sync
 from assoc_ingest.sync.watch import SystemWatcher, Wakeups, WatchError, WatchOptions, watch

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assoc_ingest.when import from_milliseconds, milliseconds, utc
+from assoc_ingest.fields import from_milliseconds, milliseconds, utc
 
 STORED = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

@@ -36,8 +36,8 @@ from tests.support.writing import (
 from assoc_ingest.source import Line
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import batch
-from assoc_ingest.store.runs import Report
 from assoc_ingest.sync import run as syncing
+from assoc_ingest.sync.plan import Report
 from assoc_ingest.upkeep import verify as verifying
 from assoc_ingest.upkeep.rebuild import rebuild
 

@@ -35,12 +35,13 @@ from tests.support.pieces import (
 )
 from tests.support.writing import PROJECT, TRANSCRIPT, user, write
 
+from assoc_ingest import workers as pool
 from assoc_ingest.cli import cli
 from assoc_ingest.files import changes
 from assoc_ingest.files.archive import Compressor
-from assoc_ingest.files.parsing import RAN_AWAY
-from assoc_ingest.files.steps import FilePart, Work
-from assoc_ingest.files.tail import CHUNK
+from assoc_ingest.files.changes import FilePart
+from assoc_ingest.files.stores import Work
+from assoc_ingest.files.tail import CHUNK, RAN_AWAY
 from assoc_ingest.files.walk import Root, Walk, walk
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import fts
@@ -53,9 +54,8 @@ from assoc_ingest.upkeep import verify as verifying
 from assoc_ingest.upkeep.check import Finding
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
-from assoc_ingest.workers import index_aside, pool, reading
+from assoc_ingest.workers import Result, Workers, _Worker, index_aside, reading
 from assoc_ingest.workers.index_aside import IndexAside
-from assoc_ingest.workers.pool import Result, Workers, _Worker
 
 Fresh = Callable[[], Path]
 
@@ -235,7 +235,7 @@ def test_a_new_database_of_which_nothing_could_be_read_is_there_and_empty(
         every_new_database_is_built(),
         everything_through_workers(),
         patch.object(_Worker, "__init__", side_effect=OSError),  # they would read it
-        patch("assoc_ingest.files.entries.open_regular", side_effect=PermissionError(13, "no")),
+        patch("assoc_ingest.files.stores.open_regular", side_effect=PermissionError(13, "no")),
     ):
         report = sync(database, [home])
     assert report.unreadable
@@ -617,7 +617,7 @@ def test_workers_that_were_started_ahead_are_used_or_ended(started: list[_Worker
 
 _ALLOCATING = """
 import ctypes, sys, threading
-from assoc_ingest.workers.pool import Workers
+from assoc_ingest.workers import Workers
 
 with Workers(4):
     threads = [threading.Thread(target=lambda: ctypes.CDLL(None).malloc(100)) for _ in range(4)]

@@ -72,7 +72,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _explain(error: Exception, arguments: Sequence[str] | None, *, is_verbose: bool) -> int:
     """Print one sentence about the error; return the exit code."""
-    from .failures import as_known
+    from .errors import as_known
 
     known = as_known(error)
     if is_verbose and known is None:

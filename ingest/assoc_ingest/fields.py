@@ -1,4 +1,4 @@
-"""Converts values of any type to what the columns need.
+"""Converts what agents write to what the columns need: texts, numbers, JSON and times.
 
 Agents, gateways and their forks write values of any type into any field. These functions return the
 value if it is of the expected type, and None otherwise; they never raise.
@@ -8,10 +8,21 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
 
-from .fast_json import orjson
+from .stopping import signals_held_back
+
+# While it is initialized, orjson imports modules of the standard library and crashes the process
+# if one of them cannot be imported (https://github.com/ijl/orjson/issues/310). A Ctrl-C at that
+# moment is such a failure, so it waits. All modules import orjson from here.
+with signals_held_back():
+    import orjson
+
+__all__ = ["orjson"]
 
 MAX_TEXT = 256 * 1024
 """Characters of a text that a column keeps; the archive has the rest."""
@@ -306,3 +317,129 @@ def _tamed(value: object, depth: int) -> object:
     if _is_wide(value):
         return str(value) if isinstance(value, int) else f"{value:.0f}"
     return value
+
+
+# ------------------------------------------------------------------------------------------------
+# Converts every date format that agents write to one UTC text: `YYYY-MM-DDTHH:MM:SS.mmmZ`.
+#
+# Agents write ISO 8601 with `Z`, with an offset or without one, with and without fractions, and
+# integers in seconds or milliseconds. Any other value, or a time outside the years 2000 to 2100,
+# becomes None, never "now": a wrong time is worse than none.
+
+
+Zone = tzinfo
+"""The time zone in which times without a zone are read."""
+
+
+class _MachineZone(tzinfo):
+    """The time zone of this machine, with its past daylight saving rules."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, moment: datetime | None) -> timedelta | None:
+        return None
+
+    def tzname(self, moment: datetime | None) -> str:
+        return "local"
+
+
+MACHINE: Zone = _MachineZone()
+"""The time zone of this machine."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_START = _EPOCH.replace(tzinfo=None)
+_FIRST = 946_684_800_000  # 2000-01-01, in milliseconds
+_LAST = 4_102_444_800_000  # 2100-01-01
+_MILLISECONDS_FROM = 10**11  # a larger integer counts milliseconds, a smaller one seconds
+
+# 99 % of all timestamps have exactly the stored form. Days after the 28th are parsed, because the
+# month decides whether they exist.
+_stored_form = re.compile(
+    r"20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
+    r"T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z",
+    re.ASCII,
+).fullmatch
+
+
+def utc(value: object, zone: tzinfo = UTC) -> str | None:
+    """Return `value` as UTC text with milliseconds, or None if it is not a time.
+
+    `value` may be ISO text or a number of seconds or milliseconds since 1970. `zone` is used
+    for ISO text without a zone.
+    """
+    if value.__class__ is str:
+        if _stored_form(value):
+            return value
+        return _from_iso(value, zone)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if value != value or abs(value) > _LAST:
+        return None
+    return from_milliseconds(round(value if value >= _MILLISECONDS_FROM else value * 1000))
+
+
+def is_without_zone(value: object) -> bool:
+    """Is `value` ISO text without a time zone?"""
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is None
+    except ValueError:
+        return False
+
+
+def from_milliseconds(milliseconds: int) -> str | None:
+    """Return the UTC text of `milliseconds` since 1970, or None outside 2000 to 2100."""
+    if not _FIRST <= milliseconds < _LAST:
+        return None
+    moment = _START + timedelta(milliseconds=milliseconds)
+    return f"{moment.isoformat(timespec='milliseconds')}Z"
+
+
+def now() -> str:
+    """Return the current time as UTC text, or the nearest valid one if the clock is wrong."""
+    present = max(_FIRST, min(time.time_ns() // 1_000_000, _LAST - 1))
+    return from_milliseconds(present) or ""
+
+
+def milliseconds(text: str) -> int:
+    """Return the milliseconds since 1970 of a stored time."""
+    return round(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def _from_iso(text: str, zone: tzinfo) -> str | None:
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=zone)
+        elapsed = moment.astimezone(timezone.utc) - _EPOCH  # noqa: UP017
+    except (ValueError, OverflowError, OSError):  # Windows has no local times before 1970
+        return None
+    return from_milliseconds(elapsed // timedelta(milliseconds=1))
+
+
+# ------------------------------------------------------------------------------------------------
+# What orjson does where memory has a limit.
+
+
+_LONG = 100_000
+
+
+def fail_within_limits() -> None:
+    """From now on, let `loads` raise MemoryError where it would crash the process.
+
+    orjson does not look whether there was memory for an object, which matters where a process has
+    a limit. So long texts are first read by the standard library, with room for what orjson takes.
+    """
+    loads = orjson.loads
+    if loads.__name__ == "careful":
+        return
+
+    def careful(data: bytes | str) -> object:
+        if len(data) > _LONG:
+            room = bytearray(3 * len(data))
+            with suppress(ValueError, RecursionError):
+                json.loads(data)
+            del room
+        return loads(data)
+
+    orjson.loads = careful  # type: ignore[assignment]

@@ -4,7 +4,7 @@ Its fields are the columns of its table (schema/), without the ids that only the
 Records are named tuples: a gigabyte of transcripts becomes a million of them, and sqlite3 binds
 tuples.
 
-Positions are bytes from the start of the file. Times are UTC text (see `when`).
+Positions are bytes from the start of the file. Times are UTC text (see `fields.utc`).
 """
 
 # No `from __future__ import annotations` here: `typing` would compile each annotation, and to

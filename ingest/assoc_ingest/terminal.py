@@ -15,7 +15,7 @@ import shlex
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, TextIO, cast
@@ -55,6 +55,9 @@ _IS_WINDOWS = os.name == "nt"
 _plain_on_windows = re.compile(r"[A-Za-z0-9_.:/\\-]+")
 _acts_in_quotes_of_windows = re.compile('["%!$`\u201c-\u201f]')  # of cmd.exe or of PowerShell
 _WIDE = "\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\uff01-\uff60"  # a line may end after each of them
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes done so far and the bytes in total."""
 
 ELLIPSIS = "…"
 _NEVER_CUT = 16

@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 from tests.support.rows import Rows
 
-from assoc_ingest.derive.refresh import refresh
+from assoc_ingest.derive import refresh
 
 
 def transcript(rows: Rows, *lines: tuple[str, str | None]) -> int:

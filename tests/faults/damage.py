@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from assoc_ingest.files.entries import line_of
+from assoc_ingest.files.stores import line_of
 from assoc_ingest.files.walk import Root, recognised
 from assoc_ingest.records import Record
 from assoc_ingest.source import LOG, UNREAD, Claim, Source, entry_path

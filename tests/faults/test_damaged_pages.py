@@ -23,7 +23,7 @@ from tests.support.writing import agent, assistant, at, call, result, user, writ
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.errors import DamagedError
-from assoc_ingest.files import archive, stored_names
+from assoc_ingest.files import archive, walk
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as databases
 from assoc_ingest.sync.run import SyncOptions, sync
@@ -363,7 +363,7 @@ def test_files_of_which_nothing_tells_the_path_are_kept_and_found_again(
     rows = shown(database)
     assert [row for row in rows["files"] if not row["is_gone"]] == on_disk
     told = {str(row["path"]) for row in rows["files"] if row["is_gone"]}
-    assert {path for path in told if not stored_names.is_unnamed(path)} <= case.gone
+    assert {path for path in told if not walk.is_unnamed(path)} <= case.gone
     assert {transcript(number) for number in range(22)} & case.gone <= told
     for table in ("messages", "tool_calls", "responses"):
         by_session = Counter(str(row["session_id"]) for row in rows[table])
@@ -479,7 +479,7 @@ def test_a_file_that_lost_its_row_and_bytes_is_read_again_in_its_place(
 
 def test_no_source_claims_a_path_that_stands_in_for_another() -> None:
     for name, source in SOURCES.items():
-        assert source.claim(tuple(stored_names.placeholder(7).split("/"))) is None, name
+        assert source.claim(tuple(walk.placeholder(7).split("/"))) is None, name
 
 
 @pytest.mark.slow
@@ -552,7 +552,7 @@ def test_a_gap_in_the_archive_is_said_wherever_it_matters(
     assert (finding.path, finding.byte_offset) == (transcript(LARGE), start)
     assert "These bytes cannot be recovered" in finding.remedy
     main(["status", "-d", str(database)])
-    assert stored_names.BYTES_LOST in capsys.readouterr().out
+    assert walk.BYTES_LOST in capsys.readouterr().out
     to = place / "to"
     assert main(["restore", "-d", str(database), key(LARGE), "--to", str(to)]) == 1
     out, err = capsys.readouterr()

@@ -35,13 +35,13 @@ from tests.support.writing import (
     write_bytes,
 )
 
+from assoc_ingest.fields import now
 from assoc_ingest.files import changes, tail
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.database import writing
-from assoc_ingest.store.runs import Report
+from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
-from assoc_ingest.when import now
 
 REWRITTEN = TRANSCRIPT
 GROWN = f"{PROJECT}/{OTHER}.jsonl"

@@ -34,7 +34,7 @@ from assoc_ingest.errors import UsageError
 from assoc_ingest.files import tail
 from assoc_ingest.records import Issue, LineType
 from assoc_ingest.source import Line
-from assoc_ingest.sources.jsonl import complete_prefix, pieces
+from assoc_ingest.sources.reader import complete_prefix, pieces
 from assoc_ingest.sync.run import sync
 
 LEAST = 5  # portions, on a machine that is busy with something else

@@ -39,8 +39,7 @@ from assoc_ingest.questions.status import status as current
 from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.store.rows import Written
-from assoc_ingest.store.runs import CUT_OFF
-from assoc_ingest.sync.run import sync
+from assoc_ingest.sync.run import CUT_OFF, sync
 from assoc_ingest.sync.watch import Watcher, WatchError, WatchOptions, watch
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")

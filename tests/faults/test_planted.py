@@ -27,9 +27,9 @@ from tests.support.dump import check, connect
 from tests.support.pieces import read_in_pieces
 from tests.support.writing import TRANSCRIPT, jsonl, user, write
 
-from assoc_ingest.derive.refresh import refresh
+from assoc_ingest.derive import refresh
 from assoc_ingest.files import archive, changes, tail
-from assoc_ingest.files.steps import Step
+from assoc_ingest.files.changes import Step
 from assoc_ingest.files.tail import Prefix, Stretch, read_at
 from assoc_ingest.source import Checkpoint, Line
 from assoc_ingest.store.batch import Batch

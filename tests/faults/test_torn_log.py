@@ -20,7 +20,7 @@ from tests.support.pieces import read_in_pieces
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.database import writing
-from assoc_ingest.store.runs import Report
+from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
 
 IMAGES = times(100)

@@ -25,11 +25,10 @@ from typing import Any
 import orjson
 
 from assoc_ingest.files import archive
-from assoc_ingest.files.entries import opened
 from assoc_ingest.files.exclusions import CREDENTIAL_LEFT_OUT, REASONS
-from assoc_ingest.files.parsing import NOT_A_TRANSCRIPT, RAN_AWAY
-from assoc_ingest.files.stored_names import UNOPENED, original_parts
-from assoc_ingest.files.tail import pieces
+from assoc_ingest.files.stores import opened
+from assoc_ingest.files.tail import NOT_A_TRANSCRIPT, RAN_AWAY, pieces
+from assoc_ingest.files.walk import UNOPENED, original_parts
 from assoc_ingest.records import ENTRY_KINDS
 from assoc_ingest.source import DATABASE, DOCUMENT, FOREIGN_DOCUMENT, LOG, entry_names
 from assoc_ingest.sources import SOURCES

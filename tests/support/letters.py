@@ -26,7 +26,7 @@ from assoc_ingest.fields import is_count, json_text
 from assoc_ingest.records import Record
 from assoc_ingest.source import Claim, Context, Line
 from assoc_ingest.sources.chat_reader import AgentSource, ChatReader, actions
-from assoc_ingest.sources.jsonl import JSONObject
+from assoc_ingest.sources.reader import JSONObject
 from assoc_ingest.sources.tokens import Counts, since
 
 _action_of = actions(edit="mend", read="peruse")

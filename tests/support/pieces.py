@@ -25,7 +25,7 @@ def read_in_pieces(chunk: int, batch: int) -> Iterator[None]:
         patch("assoc_ingest.store.batch.FILE_BYTES", 0),
         patch("assoc_ingest.store.rows._FLUSH_BYTES", chunk * 2),
         patch("assoc_ingest.store.batch._INDEXED_AT_ONCE", 40),
-        patch("assoc_ingest.store.delete._DELETED_AT_ONCE", 25),
+        patch("assoc_ingest.store.batch._DELETED_AT_ONCE", 25),
     ):
         yield
 
@@ -92,10 +92,10 @@ def worth_killing_at(statements: list[str], number: int) -> list[int]:
 def everything_through_workers(jobs: int = 2, job_bytes: int = 1) -> Iterator[None]:
     """Read in worker processes, however little there is to read; jobs of about `job_bytes`."""
     with (
-        patch("assoc_ingest.workers.pool.PAYS_FROM", 0),
+        patch("assoc_ingest.workers.PAYS_FROM", 0),
         patch("assoc_ingest.workers.reading.JOB_BYTES", job_bytes),
         patch("assoc_ingest.workers.reading.JOB_BYTES", job_bytes),
         patch("assoc_ingest.upkeep.verify.JOB_BYTES", job_bytes),
-        patch("assoc_ingest.workers.pool.usual_jobs", lambda: jobs),
+        patch("assoc_ingest.workers.usual_jobs", lambda: jobs),
     ):
         yield

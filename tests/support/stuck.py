@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from assoc_ingest.files.steps import Work
+from assoc_ingest.files.stores import Work
 from assoc_ingest.upkeep.verify import CheckJob, Listed
 from assoc_ingest.workers.reading import Archived, ReadJob, ReplayJob
 

@@ -32,6 +32,7 @@ from pathlib import Path
 
 from .. import git, sql
 from ..errors import NotFoundError, UsageError
+from ..fields import from_milliseconds, milliseconds
 from ..paths import (
     comparable,
     in_repository,
@@ -43,7 +44,6 @@ from ..paths import (
 )
 from ..records import EDIT, OTHER, READ, RUN
 from ..terminal import one_line
-from ..when import from_milliseconds, milliseconds
 from . import query
 from .conversation import shortly
 from .query import SAID, TOOLS, Term, bindable, in_scope

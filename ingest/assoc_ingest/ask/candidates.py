@@ -13,7 +13,7 @@ from operator import itemgetter
 from string import ascii_lowercase, digits
 
 from .. import sql
-from ..failures import Failure, kind_of
+from ..errors import Failure, kind_of
 from . import matches
 from .filters import Filters, Parameters
 from .matches import fold

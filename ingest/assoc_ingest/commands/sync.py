@@ -18,7 +18,7 @@ from ..terminal import safe_json
 from .options import database_option, jobs_option, progress_in_bytes, source_option
 
 if TYPE_CHECKING:
-    from ..store.runs import Report
+    from ..sync.plan import Report
     from ..upkeep.rebuild import Rebuilt
 
 

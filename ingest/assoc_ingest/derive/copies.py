@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from .. import tags
+from ..fields import milliseconds
 from ..sql import id_list
-from ..when import milliseconds
 from .changeset import FILE_RANK, Touched, fill
 
 # ------------------------------------------------------------------------------------------------

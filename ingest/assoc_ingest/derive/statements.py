@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..fast_json import orjson
-from ..fields import json_text, number
+from ..fields import json_text, number, orjson
 from ..sql import id_list
 from .changeset import SESSION_RANK, Touched
 from .references import FOLDED

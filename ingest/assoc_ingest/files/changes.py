@@ -9,7 +9,7 @@ committed. A file whose stat changed is read like this:
   4 MB, with its records, and a `Closed` step at the end;
 - a `Border` marks the start of a group that is stored completely or not at all (a file that is read
   from its beginning again, a line of several parts). If a read fails later, the group is undone;
-- an entry of a store (`entries`) is a log that is always rewritten, unless it is the same;
+- an entry of a store (`stores`) is a log that is always rewritten, unless it is the same;
 - a document is one `FilePart`. If it cannot be parsed, its old rows are kept: half-written
   documents are normal, and complete at the next sync.
 
@@ -27,18 +27,19 @@ from functools import partial
 
 from ..records import Issue, LineType, Record
 from ..source import LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, KnownFile, Line, Source, claim_at
-from . import stored_names, tail
+from . import tail, walk
 from .archive import Compressor, Frame
-from .entries import Lines, PackedError, content_size, open_content
 from .exclusions import document_without, issues_at, log_without, stretches_without, without_sample
-from .parsing import Parser, first_records, lines_in
-from .steps import Border, Closed, FilePart, Listed, Opened, Step, Unchanged, Unreadable, Work
+from .stores import Lines, Listed, PackedError, Work, content_size, open_content
 from .tail import (
     MAX_LINE,
+    Parser,
     Prefix,
     Stretch,
     changed_ns,
     cut,
+    first_records,
+    lines_in,
     pieces,
     read_at,
     resume,
@@ -46,6 +47,103 @@ from .tail import (
     wait_out,
 )
 from .walk import FoundFile
+
+# ------------------------------------------------------------------------------------------------
+# The steps that reading files produces for the store.
+#
+# An `Opened` step says which file the following parts belong to; a `FilePart` is a stretch of
+# whole lines with its records, and `Closed` is the end. A `Border` marks the start of a group
+# that is stored completely or not at all. A file of which nothing is stored is one step.
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """Ends a batch. What follows is stored completely or not at all, so it may have to be undone.
+
+    It ends with a part that is not open, or with its file.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The following parts belong to this file.
+
+    `prefix` is where reading continues; None keeps the checkpoint, for a broken document.
+    """
+
+    work: Work
+    claim: Claim
+    known: KnownFile | None
+    prefix: Prefix | None
+    generation: int
+    is_rewritten: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A stretch of the opened file: its records, its compressed bytes, and the prefix at its end.
+
+    `frames` waits for the thread that compresses. No batch may end after a part that is open: the
+    file is being rewritten, or a line continues in the next part.
+    """
+
+    records: list[Record]
+    frames: Callable[[], list[Frame]]
+    prefix: Prefix | None
+    size: int
+    is_open: bool = False
+    context: str | None = None
+    """The context for the lines after it, as it is stored; see `source.Context`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """The opened file was read to its end.
+
+    Only now may its stat be stored. Otherwise a sync that is killed between two batches of a large
+    file would leave it half read, and it would look unchanged from then on.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The stat of the file changed, but its content did not."""
+
+    known: KnownFile
+    found: FoundFile
+    is_document: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """The file could not be read to its end, for this reason."""
+
+    path: str
+    reason: str
+    refused: tuple[int, ...] | None = None
+    """Its stat, if it may not be opened: trying again before that changes is of no use."""
+
+
+Step = Border | Opened | FilePart | Closed | Unchanged | Unreadable
+
+
+def without_unsettled(steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield all steps except those of databases with an unreadable entry.
+
+    So the next sync lists such a database again, even if it has not changed.
+    """
+    failed: set[str] = set()
+    is_left_out = False
+    for step in steps:
+        if isinstance(step, Unreadable):
+            failed.add(step.path)
+        if isinstance(step, Opened):
+            is_left_out = step.work.listed is not None and step.work.found.location in failed
+        elif not isinstance(step, FilePart | Closed):
+            is_left_out = False
+        if not is_left_out:
+            yield step
+
 
 _SNIFFED = 8192  # bytes that are searched for a NUL, which shows that a file is binary
 _LARGE = 64 * 1024  # bytes that are worth compressing in a thread
@@ -359,8 +457,8 @@ def claim_of(source: Source, known: KnownFile) -> Claim | None:
 
     If the path is lost, the claim is made from the row.
     """
-    if stored_names.is_unnamed(known.path):
-        return stored_names.claim_of_unnamed(source.name, known)
+    if walk.is_unnamed(known.path):
+        return walk.claim_of_unnamed(source.name, known)
     claim = claim_at(source, known.path)
     return source.as_kind(claim, known.kind) if claim is not None else None
 

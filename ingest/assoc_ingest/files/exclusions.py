@@ -13,9 +13,8 @@ from ..records import Issue, Record, Team, Transcript
 from ..secrets.forget import ForgottenSecret, ForgottenSecrets, Span, blanked
 from ..source import FOREIGN, LOG, Checkpoint, Claim, Line, Source, claim_at, parts_of
 from ..sources import SOURCES
-from .parsing import RAN_AWAY, Parser
-from .stored_names import PATH_FROM_LINES, PATH_LOST, UNOPENED
-from .tail import Stretch, lines_of
+from .tail import RAN_AWAY, Parser, Stretch, lines_of
+from .walk import PATH_FROM_LINES, PATH_LOST, UNOPENED
 
 # ------------------------------------------------------------------------------------------------
 # What a sync leaves out because the user has forgotten it.

@@ -1,4 +1,4 @@
-"""Whole lines from a byte offset, and the proof that what was read before is unchanged.
+"""Whole lines from a byte offset, their records, and the proof that nothing before it changed.
 
 A file is read from its checkpoint to the size it had when it was opened. The offset never passes
 a byte that could still change: it is after the last line feed, or after that part of an
@@ -23,7 +23,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
-from ..source import LEADING, Checkpoint, Line
+from ..fields import orjson
+from ..records import Issue, Record
+from ..source import FOREIGN, LEADING, MAX_CONTEXT, Checkpoint, Claim, Context, Line, Source
 
 # ------------------------------------------------------------------------------------------------
 # Waits until the next clock tick before a file is read that changed in this one.
@@ -295,3 +297,87 @@ def _line_ends(descriptor: int, position: int, size: int) -> bool:
 
 def _digest(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
+
+
+# ------------------------------------------------------------------------------------------------
+# Whether a log is what its name says: its lines are checked by its source.
+#
+# Names can be ambiguous, and content can be something else. The source reads only as many lines
+# as it needs, usually one. The file on disk and its archived bytes are checked in the same way.
+
+
+NOT_A_TRANSCRIPT = "not a transcript: no line names a session"
+"""Reason of the issue of a file that lies where transcripts lie, but is none."""
+
+_FIRST_PIECE = 1024  # bytes; usually the first line decides
+
+
+def lines_in(descriptor: int, size: int) -> Iterator[bytes]:
+    """Yield the lines of a file, which is read only as far as they are used. Raises OSError."""
+    return lines_in_parts(pieces(descriptor, 0, size, first=_FIRST_PIECE))
+
+
+def lines_in_parts(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the lines of bytes that come in parts; of one that is too long, its beginning."""
+    held: list[bytes] = []
+    length = 0
+    for part in parts:
+        *whole, rest = part.split(b"\n")
+        for line in whole:
+            yield b"".join([*held, line]) if held else line
+            held, length = [], 0
+        if length < MAX_LINE:
+            held.append(rest)
+            length += len(rest)
+    if held:
+        yield b"".join(held)
+
+
+def first_records(claim: Claim, start: int) -> list[Record]:
+    """Return the records about a file as a whole, which belong to its first stretch."""
+    if start == 0 and claim.kind == FOREIGN:
+        return [Issue(NOT_A_TRANSCRIPT, 0, None, 0, 0)]
+    return []
+
+
+# ------------------------------------------------------------------------------------------------
+# Parses the lines of a file stretch by stretch, and passes the context from one to the next.
+
+
+CONTEXT_TOO_LARGE = "what later lines need of earlier ones is too large to be kept"
+"""Reason of the issue of a file whose context was dropped."""
+
+
+RAN_AWAY = "reading it took too long and was given up"
+"""Reason of the issue of a file whose parser did not come to an end."""
+
+
+class Parser:
+    """Parses the lines of one log in order, wherever they are cut into stretches."""
+
+    def __init__(self, source: Source, claim: Claim, context: str | None = None) -> None:
+        self._source = source
+        self.claim = claim
+        self.context = context
+        """The context after the last stretch, as it is stored: JSON, None if it is empty."""
+
+    def parse(self, lines: Sequence[Line]) -> list[Record]:
+        if not lines:
+            return []
+        records, context = self._source.read(self.claim, lines, _unpacked(self.context))
+        if not context:
+            self.context = None
+            return records
+        text = orjson.dumps(context)
+        if len(text) > MAX_CONTEXT:  # later rows may lack what earlier lines said
+            records.append(Issue(CONTEXT_TOO_LARGE, 0, None, lines[-1].start, len(lines[-1].data)))
+            self.context = None
+        else:
+            self.context = text.decode()
+        return records
+
+
+def _unpacked(context: str | None) -> Context:
+    """Return a stored context, an empty one if none is stored."""
+    found: Context = orjson.loads(context) if context is not None else {}
+    return found

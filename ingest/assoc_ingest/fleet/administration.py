@@ -22,7 +22,7 @@ from ..files.exclusions import OUTSIDE_ARCHIVE
 from ..source import LOG
 from ..store import changes, database
 from ..store.database import open_reader, snapshot, transaction, writing
-from ..store.runs import Progress
+from ..terminal import Progress
 from ..upkeep.rebuild import files_of, plan_of
 from . import projection
 from .connect import DESTINATION, SENTENCES, bounded, connect, parameters, shown, telling

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..errors import FleetError, UsageError
-from ..fast_json import fail_within_limits
+from ..fields import fail_within_limits
 from ..store.database import resolved
 
 if TYPE_CHECKING:

@@ -32,15 +32,15 @@ from ..ask.filters import find_projects
 from ..errors import NotFoundError
 from ..files import archive
 from ..files.archive import Frame, first_bytes
-from ..files.stored_names import NO_TIME, stored_time
 from ..files.tail import Prefix
+from ..files.walk import NO_TIME, stored_time
 from ..paths import PULLED, pulled_root
 from ..source import Checkpoint
 from ..sources import SOURCES
 from ..store import database
 from ..store.batch import Batch
 from ..store.database import Clock
-from ..store.runs import Progress
+from ..terminal import Progress
 from ..upkeep.rebuild import agents_may_change, derive_in
 from . import projection, state
 from .projection import EVERYTHING, Cursor, Masks

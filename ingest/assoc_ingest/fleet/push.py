@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
 from .. import terminal
-from ..errors import FleetError, UsageError
-from ..failures import as_known
+from ..errors import FleetError, UsageError, as_known
 from ..store.database import log_of, resolved
 from ..terminal import table, table_width
 from . import projection

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from .. import __version__, sql
 from ..errors import BusyError, FleetError, UsageError
-from ..fast_json import orjson
+from ..fields import orjson
 from .connect import telling, told
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from .. import sql, terminal
 from ..ask.filters import find_projects
-from ..errors import AssocIngestError, NotFoundError, UsageError
-from ..failures import as_known
+from ..errors import AssocIngestError, NotFoundError, UsageError, as_known
 from ..paths import identity
 from ..questions.fit import Standing
 from ..secrets.mask import redact

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import SimpleQueue
 from threading import Lock, Thread
 
-from ..errors import AssocIngestError, UsageError, with_hint
-from ..failures import Failure, as_known, kind_of
+from ..errors import AssocIngestError, Failure, UsageError, as_known, kind_of, with_hint
 from ..questions import QUESTIONS
 from ..questions.fit import (
     DEFAULT_CHARS,

@@ -8,8 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..ask.answer import Cursors
-from ..errors import NotFoundError, UsageError
-from ..failures import Failure, kind_of
+from ..errors import Failure, NotFoundError, UsageError, kind_of
 from ..questions.fit import MOST_CHARS, Answer, Item, heading, quoted
 from ..store.sql_child import Value
 from ..store.sql_process import SECONDS, Limits

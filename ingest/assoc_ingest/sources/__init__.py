@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..fields import MACHINE
 from ..source import Source
-from ..when import MACHINE
 from .associate import Associate
 from .ccinsights import CCInsights
 from .chorus import Chorus

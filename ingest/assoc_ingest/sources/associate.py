@@ -49,8 +49,7 @@ from ..paths import comparable_name
 from ..records import Document, HookEvent, Link, Record, Task, TaskChange, TaskDependency
 from ..source import DOCUMENT, LOG, Claim, Line, Listing, Recognition, Source, parts_of
 from .claude.stores import homes
-from .jsonl import JSONObject, complete_prefix
-from .reader import Reader, document_text, folded, nothing_in
+from .reader import JSONObject, Reader, complete_prefix, document_text, folded, nothing_in
 
 _summary = re.compile(r"(.+)-summary-(\d+)\.md", re.DOTALL).fullmatch
 _session = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").search

@@ -42,15 +42,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 
-from ..fast_json import orjson
-from ..fields import integer, json_text, left_over, mapping, obvious_text, placeholder, string
+from ..fields import (
+    Zone,
+    integer,
+    json_text,
+    left_over,
+    mapping,
+    obvious_text,
+    orjson,
+    placeholder,
+    string,
+)
 from ..paths import comparable, slashed
 from ..records import Document, ProjectEntry, Record, SessionEntry
 from ..source import DOCUMENT, LOG, Claim, Line, Listing, Recognition, Source
-from ..when import Zone
 from .claude.tools import AroundClaude, result_text
-from .jsonl import JSONObject, complete_prefix
-from .reader import Reader, folded
+from .reader import JSONObject, Reader, complete_prefix, folded
 
 # ------------------------------------------------------------------------------------------------
 # The lines of a CC-Insights chat, with the field names of old and new versions.

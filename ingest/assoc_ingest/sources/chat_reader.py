@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..fields import (
     MAX_TEXT,
     TOOL_KINDS,
+    Zone,
     has_cjk,
     has_invisible,
     is_count,
@@ -37,9 +38,7 @@ from ..records import (
     Usage,
 )
 from ..source import LOG, Claim, Listing, Recognition, Source
-from ..when import Zone
-from .jsonl import JSONObject, complete_prefix, exact_object
-from .reader import Reader
+from .reader import JSONObject, Reader, complete_prefix, exact_object
 from .tokens import Counts, merged, usage
 
 # ------------------------------------------------------------------------------------------------

@@ -37,14 +37,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from ..fast_json import orjson
-from ..fields import json_text, left_over, mapping, obvious_text, placeholder, string
+from ..fields import json_text, left_over, mapping, obvious_text, orjson, placeholder, string
 from ..paths import comparable, slashed
 from ..records import Agent, ProjectEntry, Record, SessionEntry
 from ..source import DOCUMENT, LOG, PRIVATE, Claim, Line, Listing, Recognition, Source
 from .claude.tools import AroundClaude, result_text
-from .jsonl import JSONObject, complete_prefix
-from .reader import Reader, folded
+from .reader import JSONObject, Reader, complete_prefix, folded
 from .tokens import Counts
 
 # ------------------------------------------------------------------------------------------------

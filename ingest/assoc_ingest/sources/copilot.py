@@ -25,7 +25,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from weakref import proxy
 
-from ..fields import integer, json_text, mapping, string, without
+from ..fields import integer, json_text, mapping, string, utc, without
 from ..paths import comparable
 from ..records import (
     BY_RESULT,
@@ -42,7 +42,6 @@ from ..records import (
 )
 from ..records import Context as Fact
 from ..source import DOCUMENT, LOG, Claim, Context, Line
-from ..when import utc
 from .chat_reader import (
     AgentSource,
     ChatReader,
@@ -53,8 +52,7 @@ from .chat_reader import (
     readable,
     text_of,
 )
-from .jsonl import JSONObject
-from .reader import document_text, nothing_in
+from .reader import JSONObject, document_text, nothing_in
 from .tokens import Counts, beside_cache, since
 
 # ------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from ..records import Record
 from ..source import LOG, Claim, Line, Listing, Recognition, Source, claim_at
 from .chat_reader import ChatReader
-from .jsonl import JSONObject, complete_prefix
+from .reader import JSONObject, complete_prefix
 
 _KINDS = {"user": "prompt", "assistant": "text"}
 

@@ -32,7 +32,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
-from ..fields import MAX_TEXT, json_text, mapping, obvious_text, string, without
+from ..fields import MAX_TEXT, json_text, mapping, obvious_text, string, utc, without
 from ..records import (
     BY_RESULT,
     DECLINED,
@@ -44,10 +44,8 @@ from ..records import (
     WorkingDirectory,
 )
 from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing, Recognition, parts_of
-from ..when import utc
 from .chat_reader import AgentSource, ChatReader, actions, exit_code, image_in, readable
-from .jsonl import JSONObject, items_at
-from .reader import Reader, document_text, nothing_in
+from .reader import JSONObject, Reader, document_text, items_at, nothing_in
 from .tokens import beside_cache
 
 # ------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ from ..source import (
     entry_names,
 )
 from .chat_reader import AgentSource, ChatReader, actions
-from .jsonl import JSONObject, whole_value
+from .reader import JSONObject, whole_value
 from .tokens import Counts
 
 # ------------------------------------------------------------------------------------------------

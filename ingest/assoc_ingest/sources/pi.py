@@ -22,7 +22,7 @@ from ..fields import json_text, mapping, number, obvious_text, string, without
 from ..records import Record, WorkingDirectory
 from ..source import Claim, Context, Line, Listing, Recognition
 from .chat_reader import AgentSource, ChatReader, actions, image_in, readable, text_of
-from .jsonl import JSONObject
+from .reader import JSONObject
 from .tokens import Counts
 
 # ------------------------------------------------------------------------------------------------

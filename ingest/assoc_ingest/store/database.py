@@ -20,10 +20,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import sql
-from ..errors import BusyError, DamagedError, DatabaseError, DatabaseIOError, OutdatedError
-from ..failures import Failure, kind_of
+from ..errors import (
+    BusyError,
+    DamagedError,
+    DatabaseError,
+    DatabaseIOError,
+    Failure,
+    OutdatedError,
+    kind_of,
+)
+from ..fields import from_milliseconds, milliseconds, now
 from ..paths import for_database
-from ..when import from_milliseconds, milliseconds, now
 from . import changes
 
 # ------------------------------------------------------------------------------------------------

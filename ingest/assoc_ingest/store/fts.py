@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from ..failures import is_damage
+from ..errors import is_damage
 from .database import THROWN_AWAY, transaction
 
 MESSAGE_COLUMNS = "text, tool_text, joined_text, joined_tool_text"

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from .. import git as git_program
 from ..derive.projects import refresh_named
+from ..fields import now
 from ..files.exclusions import load_secrets
 from ..secrets.forget import ForgottenSecrets
 from ..store.database import transaction
-from ..when import now
 
 MOST_ENTRIES = 1000
 """The number of changes and of branches that are kept for a project."""

@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import AmbiguousHomeError, NotFoundError, UnreadableError, UsageError
 from ..files.exclusions import AgentFiles, Forgotten, load_secrets, owners
 from ..files.exclusions import load as load_forgotten
-from ..files.steps import Work
-from ..files.stored_names import original_root, stored_name, stored_root
-from ..files.stores import Stores, reading
+from ..files.stores import Stores, Work, reading
 from ..files.tail import resume
 from ..files.walk import (
     WHOLE,
@@ -32,8 +30,11 @@ from ..files.walk import (
     default_roots,
     directories_in_homes,
     is_empty,
+    original_root,
     recognised,
     root_at,
+    stored_name,
+    stored_root,
     walk,
 )
 from ..paths import PULLED, is_absolute, is_directory, is_file, obstacle, real_path, why_unknown
@@ -42,11 +43,59 @@ from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..sources import SOURCES
 from ..store.batch import Batch, KnownFiles
 from ..store.database import Clock, transaction
-from ..store.runs import Report
-from ..store.upserts import OF_THEIR_PLACE
+from ..store.rows import OF_THEIR_PLACE, Written
 
 if TYPE_CHECKING:
     from ..upkeep.forget import Home, Returned
+
+
+@dataclass(slots=True)
+class Report:
+    """What a sync did. The first eight fields are the columns of `sync_runs`."""
+
+    started_at: str
+    id: int | None = None
+    finished_at: str | None = None
+    files_read: int = 0
+    bytes_read: int = 0
+    rows: int = 0
+    issues: int = 0
+    error: str | None = None
+    is_running: bool = False
+    """The row `id` exists and has no end."""
+    is_continued: bool = False
+    """The row `id` has the counts of passes before; those of this one are added."""
+    unfinished: int | None = None
+    """The id of a file that is only partly read so far: it counts once."""
+    clock_behind: str | None = None
+    """The newest time in the database, if the system clock is behind it."""
+    files_seen: int = 0
+    files_gone: int = 0
+    files_rebuilt: int = 0
+    quarantined: int = 0
+    symlinks: int = 0
+    seconds: float = 0.0
+    roots: list[str] = field(default_factory=list)
+    missing_roots: list[str] = field(default_factory=list)
+    unreadable: list[tuple[str, str]] = field(default_factory=list)
+
+    refused: dict[str, tuple[tuple[int, ...], str]] = field(default_factory=dict)
+    """Files that may not be opened, with their stat and the reason. Whoever syncs again and again
+    keeps it: a file is tried again when its stat changes."""
+
+    def may_be_read(self, work: Work) -> bool:
+        """May a file be tried? If not, it is reported as before."""
+        stat, reason = self.refused.get(work.found.location, (None, ""))
+        if stat != work.found[2:]:
+            return True
+        self.unreadable.append((work.found.location, reason))
+        return False
+
+    def add(self, written: Written) -> None:
+        """Add the counts of a committed batch."""
+        self.rows += written.rows
+        self.issues += written.issues
+        self.quarantined += written.quarantined
 
 
 # ------------------------------------------------------------------------------------------------
@@ -510,7 +559,7 @@ def _of_stores(
 
 
 def _work(*about: Any, **more: Any) -> Work:
-    from ..files.steps import Work  # mostly, nothing is to be read
+    from ..files.stores import Work  # mostly, nothing is to be read
 
     return Work(*about, **more)
 

@@ -23,10 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UsageError
-from ..files import stored_names
-from ..files.entries import opened
-from ..files.exclusions import doubtful_logs, to_read_again
-from ..files.steps import (
+from ..fields import now
+from ..files import walk
+from ..files.changes import (
     Border,
     Closed,
     FilePart,
@@ -34,23 +33,22 @@ from ..files.steps import (
     Step,
     Unchanged,
     Unreadable,
-    Work,
     without_unsettled,
 )
-from ..files.stored_names import original_parts
-from ..files.stores import most_bytes, reading
-from ..files.walk import Root
+from ..files.exclusions import doubtful_logs, to_read_again
+from ..files.stores import Work, most_bytes, opened, reading
+from ..files.walk import Root, original_parts
 from ..source import LOG, KnownFile, facts_of
 from ..store.batch import FILE_BYTES, Batch, known_file
 from ..store.database import Clock, in_bulk, is_rebuild_due, open_reader, transaction, writing
 from ..store.rows import OpenFile, Written
-from ..store.runs import Progress, Report, record_end, record_start
 from ..store.swap import building
-from ..when import now
+from ..terminal import Progress
 from .plan import (
     Given,
     Places,
     Plan,
+    Report,
     find_roots,
     given_roots,
     is_large,
@@ -254,9 +252,9 @@ def _size(step: Step) -> int:
 # ------------------------------------------------------------------------------------------------
 # Finds files and roots on disk whose paths were lost with a damaged page.
 #
-# Such a file keeps its rows and its archive under a placeholder path (`lost`). A new file with
-# the same bytes is that file: it takes over the row and is read again, so that the tables end up
-# as if nothing had been lost. A root is found by one of its files.
+# Such a file keeps its rows and its archive under a placeholder path (`walk.placeholder`). A new
+# file with the same bytes is that file: it takes over the row and is read again, so that the
+# tables end up as if nothing had been lost. A root is found by one of its files.
 
 
 _TRIED = 100  # files of a lost root that are looked for
@@ -271,7 +269,7 @@ def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
     found_again: dict[int, int] = {}
     unnamed = [
         file
-        for file_id in stored_names.unnamed_files(connection)
+        for file_id in walk.unnamed_files(connection)
         if (file := known_file(connection, file_id)) is not None and file.checkpoint.offset
     ]
     unnamed.sort(
@@ -334,7 +332,7 @@ def find_lost_roots(
 ) -> None:
     """Give lost roots the one of the new roots that has their files; take them out of `missing`."""
     for root in roots:
-        for source_id, placeholder in stored_names.unnamed_roots(connection, root.source.name):
+        for source_id, placeholder in walk.unnamed_roots(connection, root.source.name):
             if _lies_in(connection, source_id, root.path):
                 with transaction(connection):
                     connection.execute(
@@ -397,10 +395,10 @@ def index_aside(
 
 def started_ahead(jobs: int | None, size: int) -> AbstractContextManager[None]:
     """Start the workers that read so many bytes while the database is being prepared."""
-    from ..workers import pool
+    from .. import workers
 
-    count = pool.worker_count(jobs, size)
-    return nullcontext() if count == 1 else pool.started_ahead(count)
+    count = workers.worker_count(jobs, size)
+    return nullcontext() if count == 1 else workers.started_ahead(count)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -426,7 +424,7 @@ def execute(
     When `is_stopped` returns True, the batch is finished, and the rest is left. With `thorough`,
     every byte read before is compared. `is_new` says that nobody can see the database yet.
     """
-    from ..workers.pool import worker_count
+    from ..workers import worker_count
 
     progress = progress or (lambda done, total: None)
     if plan.returned is not None:
@@ -703,3 +701,74 @@ def _remember(
             "update sources set gone_at = coalesce(gone_at, ?) where root = ?",
             ((seen, root) for root in report.missing_roots),
         )
+
+
+# ------------------------------------------------------------------------------------------------
+# The rows of `sync_runs`: what each run did, and which runs were cut off.
+#
+# A run inserts its row, without an end, before it commits anything else. Whoever holds the
+# writer's lock and finds such a row knows that its run was cut off, and records that.
+
+
+CUT_OFF = "cut off: its process was killed, or the disk failed"
+"""Error of a run that could not record its end."""
+
+_COUNTS = ("files_read", "bytes_read", "rows", "issues")
+_COLUMNS = ("started_at", "finished_at", *_COUNTS, "error")
+
+
+def record_start(connection: sqlite3.Connection, report: Report) -> None:
+    """Insert a row without an end, which shows that the process was killed, should that happen.
+
+    A run that continues the row of earlier passes removes the end of that row.
+    """
+    report.is_running = True
+    _note_cut_off(connection, report)
+    if report.id is None:
+        report.id = connection.execute(
+            "insert into sync_runs (started_at, files_read, bytes_read, rows, issues)"
+            " values (?, 0, 0, 0, 0)",
+            (report.started_at,),
+        ).lastrowid
+    else:
+        connection.execute("update sync_runs set finished_at = null where id = ?", (report.id,))
+
+
+def record_end(
+    connection: sqlite3.Connection, report: Report, clock: Clock, *, is_over: bool = True
+) -> None:
+    """Record what the run did, and its end if it `is_over`.
+
+    Raises sqlite3.Error, unless the run itself ended with an error: that one is to be reported.
+    """
+    report.is_running = False
+    report.finished_at = clock.now() if is_over else None
+    values = {column: getattr(report, column) for column in ("id", *_COLUMNS)}
+    try:
+        if report.id is None:
+            _note_cut_off(connection, report)
+            statement = (
+                f"insert into sync_runs ({', '.join(_COLUMNS)})"
+                f" values ({', '.join(f':{column}' for column in _COLUMNS)}) returning id"
+            )
+        elif report.is_continued:
+            added = ", ".join(f"{column} = {column} + :{column}" for column in _COUNTS)
+            statement = (
+                f"update sync_runs set finished_at = :finished_at, error = :error, {added}"
+                " where id = :id returning id"
+            )
+        else:
+            assignments = ", ".join(f"{column} = :{column}" for column in _COLUMNS)
+            statement = f"update sync_runs set {assignments} where id = :id returning id"
+        (report.id,) = connection.execute(statement, values).fetchone()
+    except sqlite3.Error:
+        if report.error is None:
+            raise
+
+
+def _note_cut_off(connection: sqlite3.Connection, report: Report) -> None:
+    connection.execute(
+        "update sync_runs set error = ?"
+        " where finished_at is null and error is null and id is not ?",
+        (CUT_OFF, report.id),
+    )

@@ -15,10 +15,9 @@ from threading import Event
 from typing import NamedTuple, Protocol
 
 from .. import terminal
-from ..errors import BusyError, NotFoundError
-from ..failures import PASSING, kind_of
-from ..files.stored_names import stored_time
-from ..files.walk import Root
+from ..errors import PASSING, BusyError, NotFoundError, kind_of
+from ..fields import now
+from ..files.walk import Root, stored_time
 from ..paths import identity
 from ..source import DATABASE, entry_names, parts_of
 from ..store.database import (
@@ -31,9 +30,8 @@ from ..store.database import (
     resolved,
     writing,
 )
-from ..store.runs import Progress, Report
-from ..when import now
-from .plan import Given, Places, Plan, given_roots, places_of, root_paths
+from ..terminal import Progress
+from .plan import Given, Places, Plan, Report, given_roots, places_of, root_paths
 from .run import SyncOptions, sync_into
 
 # ------------------------------------------------------------------------------------------------

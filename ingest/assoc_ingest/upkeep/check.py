@@ -13,14 +13,15 @@ from typing import Any, NamedTuple
 from .. import sql
 from ..derive import copies, statements
 from ..derive.changeset import Touched
-from ..failures import Failure, kind_of
-from ..files import stored_names
+from ..errors import Failure, kind_of
+from ..files import walk
 from ..files.changes import Replayed
 from ..files.exclusions import REASONS
-from ..files.parsing import RAN_AWAY
+from ..files.tail import RAN_AWAY
 from ..records import Document, Issue, LineType, Plan, Prompt, Record, Task, Todo, ToolResultFile
 from ..source import LOG, Source
-from ..store import fts, upserts
+from ..store import fts
+from ..store import rows as upserts
 from ..store.database import snapshot
 from ..store.rows import COLUMNS, ODD_TIME, TABLES, FileRows, OpenFile, RowBuffer
 
@@ -205,7 +206,7 @@ def _query(kind: type, is_log: bool, hides_times: bool) -> tuple[list[str], str]
     if kind is Issue:
         # Quarantined issues of a document belong to a later version, which is not archived.
         others = ", ".join(
-            f"'{reason}'" for reason in (*REASONS, ODD_TIME, RAN_AWAY, *stored_names.REASONS)
+            f"'{reason}'" for reason in (*REASONS, ODD_TIME, RAN_AWAY, *walk.REASONS)
         )
         condition = f"reason not in ({others}) and {'true' if is_log else 'quarantined = 0'}"
     return columns, (

@@ -20,8 +20,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import BusyError, DatabaseError, DatabaseIOError
-from ..failures import Failure, kind_of
+from ..errors import BusyError, DatabaseError, DatabaseIOError, Failure, kind_of
 from ..store import fts
 from ..store.database import (
     log_of,

@@ -13,7 +13,7 @@ from ..ask.filters import find_projects
 from ..ask.refs import find_session
 from ..derive.references import FOLDED
 from ..errors import NotFoundError, UsageError
-from ..files import archive, stored_names
+from ..files import archive, walk
 from ..files.archive import Compressor, Frame
 from ..files.changes import LONG_LINE
 from ..files.exclusions import (
@@ -32,11 +32,9 @@ from ..files.exclusions import (
     places_above,
     project_place,
 )
-from ..files.parsing import Parser, first_records
-from ..files.steps import Work
-from ..files.stored_names import stored_root
-from ..files.stores import most_bytes, reading
-from ..files.tail import Prefix, Stretch, cut, pieces, resume
+from ..files.stores import Work, most_bytes, reading
+from ..files.tail import Parser, Prefix, Stretch, cut, first_records, pieces, resume
+from ..files.walk import stored_root
 from ..paths import real_path
 from ..records import Issue
 from ..source import LOG, UNREAD, Checkpoint, Claim, Source, claim_at, parts_of
@@ -44,8 +42,7 @@ from ..sources import SOURCES
 from ..sql import id_list
 from ..store.batch import Batch, known_file
 from ..store.database import Clock, open_reader, writing
-from ..store.rows import COUNTS
-from ..store.upserts import OF_THEIR_PLACE
+from ..store.rows import COUNTS, OF_THEIR_PLACE
 from ..terminal import to_copy
 from .compact import check_room, rewrite
 from .rebuild import agents_may_change
@@ -533,7 +530,7 @@ def stored_files(
         source = SOURCES.get(name)
         claim = claim_at(source, path) if source else None
         claim = source.as_kind(claim, kind) if source and claim is not None else None
-        if source is not None and stored_names.is_unnamed(path):
+        if source is not None and walk.is_unnamed(path):
             claim = Claim(name, kind, session_key=key, agent_key=agent)
         if claim is not None:
             content = content_of(Checkpoint(*mark)) if mark[0] else None
@@ -638,10 +635,10 @@ def _share(connection: sqlite3.Connection, found: Belongings, files: list[Stored
             continue
         keys = _keys_in(found.keys, file.root)
         if file.id in of_rows or (
-            (file.is_log or stored_names.is_unnamed(file.path))
+            (file.is_log or walk.is_unnamed(file.path))
             and names_in_log(connection, file.id, SOURCES[file.source], file.claim, keys)
         ):
-            if stored_names.is_unnamed(file.path):  # it is not known which part of it to keep
+            if walk.is_unnamed(file.path):  # it is not known which part of it to keep
                 found.own[file.id] = file
                 continue
             found.shared.append(file)

@@ -37,7 +37,7 @@ from ..secrets.forget import (
 from ..secrets.rules import Secret
 from ..source import LOG, KnownFile, Source
 from ..sources import SOURCES
-from ..store import upserts
+from ..store import rows as upserts
 from ..store.batch import Batch, known_file
 from ..store.database import Clock, open_reader, writing
 from .compact import check_room, rewrite

@@ -12,8 +12,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from ..errors import UsageError
-from ..files.stored_names import original_root
-from ..files.walk import default_roots
+from ..files.walk import default_roots, original_root
 from ..paths import identity, is_directory, real_path
 
 # ------------------------------------------------------------------------------------------------

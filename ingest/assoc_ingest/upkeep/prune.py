@@ -14,11 +14,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from ..ask.filters import ago, since
+from ..fields import milliseconds
 from ..sql import id_list
 from ..store.batch import Batch
 from ..store.database import Clock, later, open_reader, writing
-from ..store.upserts import CONDITIONS
-from ..when import milliseconds
+from ..store.rows import CONDITIONS
 from .rebuild import agents_may_change
 
 # ------------------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from ..derive.refresh import refresh_everything
+from ..derive import refresh_everything
 from ..errors import ArchiveError, DamagedError, OutdatedError
-from ..files import archive, stored_names
+from ..files import archive, walk
 from ..files.changes import Replayed, replay
 from ..files.exclusions import (
     AgentFiles,
@@ -26,21 +26,18 @@ from ..files.exclusions import (
     issues_outside_archive,
     repeating,
 )
-from ..files.parsing import lines_of
-from ..files.tail import Prefix
+from ..files.tail import Prefix, lines_in_parts
 from ..records import Issue, LineType, Message, Record, TaskChange, ToolCall, Transcript, Usage
 from ..source import FOREIGN_DOCUMENT, LOG, PRIVATE, UNREAD, Claim, KnownFile, Source, claim_at
 from ..sources import SOURCES
 from ..sql import id_list
 from ..store import database, fts
-from ..store.batch import Batch, known_file
+from ..store.batch import Batch, clear_all_rows, known_file
 from ..store.database import Clock, transaction
-from ..store.delete import clear_all_rows
-from ..store.runs import Progress
 from ..store.swap import has_room, replaced
-from ..workers import pool, reading
+from ..terminal import Progress
+from ..workers import reading, started_ahead, worker_count
 from ..workers.index_aside import index_aside
-from ..workers.pool import worker_count
 from . import recover
 from .recover import (
     LostBytes,
@@ -199,7 +196,7 @@ def parsed(
 def _claim_to_parse(connection: sqlite3.Connection, file: ArchivedFile) -> Claim | None:
     """Return the claim of a file that a worker may parse, None of one that it may not."""
     source, _, known = file
-    if stored_names.is_unnamed(known.path):
+    if walk.is_unnamed(known.path):
         return None
     claim = claim_of(connection, source, known)
     return claim if claim is not None and is_archived(source, claim, known) else None
@@ -239,9 +236,9 @@ def claim_of(
 
     If its archive `is_sound`, no more of it is unpacked than is needed.
     """
-    if stored_names.is_unnamed(known.path):
-        claim = stored_names.claim_of_unnamed(source.name, known)
-        return claim and stored_names.with_places(connection, claim, known.id)
+    if walk.is_unnamed(known.path):
+        claim = walk.claim_of_unnamed(source.name, known)
+        return claim and walk.with_places(connection, claim, known.id)
     claim = claim_at(source, known.path)
     if claim is None or source.shape(claim) != LOG:
         return claim
@@ -250,7 +247,7 @@ def claim_of(
     read = archive.read_beginning if is_sound else archive.read
     claim = as_listed(connection, known.id, claim)
     try:
-        return source.classify(claim, lines_of(read(connection, known.id)))
+        return source.classify(claim, lines_in_parts(read(connection, known.id)))
     except ArchiveError:
         return source.as_kind(claim, known.kind)
 
@@ -293,7 +290,7 @@ def plan_of(connection: sqlite3.Connection, file: ArchivedFile) -> Plan:
         and is_as_read
         and claim is not None
         and is_archived(source, claim, known)
-        and not stored_names.is_unnamed(known.path)
+        and not walk.is_unnamed(known.path)
     )
     issues = []
     if is_whole and claim is not None:
@@ -416,7 +413,7 @@ def _rebuild_in_copy(
     endless: set[int] = set()
     while True:
         try:
-            with pool.started_ahead(count), replaced(connection) as copy:
+            with started_ahead(count), replaced(connection) as copy:
                 with checked_meanwhile(connection) if checks_pages else nullcontext():
                     plans = {file.known.id: plan_of(copy, file) for file in files_of(copy)}
                 for file_id in endless:
@@ -555,7 +552,7 @@ def _derive(
     source, source_id, known = file
     is_cleared = plan is not None
     plan = plan or plan_of(connection, file)
-    if stored_names.is_unnamed(known.path):
+    if walk.is_unnamed(known.path):
         rebuilt.files_unnamed.append(known.path)
     if plan.is_endless:
         rebuilt.files_kept += 1
@@ -594,6 +591,6 @@ def _keep(batch: Batch, file: ArchivedFile, plan: Plan, rebuilt: Rebuilt) -> Non
     rebuilt.files_kept += 1
     if plan.claim is not None:
         fill_in(batch, source, source_id, plan.claim, known, [])
-    is_named = not stored_names.is_unnamed(known.path)  # otherwise it is found by its bytes
+    is_named = not walk.is_unnamed(known.path)  # otherwise it is found by its bytes
     if known.gone_at is None and is_named:
         read_again_later(connection, known.id)

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import sql
-from ..errors import DamagedError, DatabaseIOError
-from ..failures import is_damage
-from ..files import archive, stored_names
-from ..files.entries import opened
+from ..errors import DamagedError, DatabaseIOError, is_damage
+from ..fields import now
+from ..files import archive, walk
 from ..files.exclusions import is_left_out
-from ..files.stored_names import original_parts, original_root
+from ..files.stores import opened
 from ..files.tail import CHUNK, Prefix, read_at
+from ..files.walk import original_parts, original_root
 from ..paths import is_there
 from ..records import Issue
 from ..source import LOG, Claim, KnownFile, Whereabouts, claim_at, entry_names, facts_of
@@ -35,7 +35,6 @@ from ..sources import SOURCES
 from ..store import changes, database, fts
 from ..store.database import log_of, snapshot, temporary_directory, transaction
 from ..store.rows import COUNTS
-from ..when import now
 from .check import REBUILD, check_references, check_schema, fresh_schema
 
 # ------------------------------------------------------------------------------------------------
@@ -437,7 +436,7 @@ def note_gaps(
 
     A file that is still on disk is not lost: it is marked, and the next sync reads it again.
     """
-    issues = [Issue(stored_names.BYTES_LOST, 0, None, start, end - start) for start, end in gaps]
+    issues = [Issue(walk.BYTES_LOST, 0, None, start, end - start) for start, end in gaps]
     note_losses(connection, known.id, issues)
     (root,) = connection.execute("select root from sources where id = ?", (source_id,)).fetchone()
     if comes_back(connection, root, known):
@@ -715,7 +714,7 @@ def mark_gone_like_entries(connection: sqlite3.Connection, file_id: int) -> None
 class _Owner(NamedTuple):
     """Whose file it is, according to its rows or its lines."""
 
-    kind: str = stored_names.UNNAMED
+    kind: str = walk.UNNAMED
     source_id: int | None = None
     session_id: int | None = None
     subagent_id: int | None = None
@@ -741,10 +740,10 @@ def make_unnamed_file(
     del keys["directory"]
     row |= {**keys, "source_id": source_id, "generation": 0, "id": file_id}
     row["project_key"] = one(connection, "select key from projects where id = ?", owner.project_id)
-    reason = stored_names.PATH_FROM_LINES
+    reason = walk.PATH_FROM_LINES
     if path is None or not insert(connection, "files", {**row, "path": path, "gone_at": moment}):
-        reason = stored_names.PATH_LOST
-        insert(connection, "files", {**row, "path": stored_names.placeholder(file_id)})
+        reason = walk.PATH_LOST
+        insert(connection, "files", {**row, "path": walk.placeholder(file_id)})
     mark_gone_like_entries(connection, file_id)
     note_losses(connection, file_id, [Issue(reason, 0, None, 0, 0)])
 
@@ -949,7 +948,7 @@ def _make_file(
             "workflow": claim.workflow,
         }
         if claim is not None
-        else {"kind": stored_names.UNNAMED}
+        else {"kind": walk.UNNAMED}
     )  # fmt: skip
     if told.get("session_id") is not None and keys.get("session_key") is None:
         keys["session_key"] = one(
@@ -987,7 +986,7 @@ def _make_root(connection: sqlite3.Connection, source_id: int, moment: str) -> N
             claim = claim_at(source, path)
             votes[name] += claim is not None and claim.kind == kind
     ((kind, _),) = votes.most_common(1)
-    row = {"id": source_id, "kind": kind, "root": stored_names.root_placeholder(source_id)}
+    row = {"id": source_id, "kind": kind, "root": walk.root_placeholder(source_id)}
     row |= facts_of(SOURCES[kind])
     insert(connection, "sources", {**_defaults("sources", row, moment), **row})
 

@@ -20,10 +20,10 @@ from ..ask.refs import find_session
 from ..errors import ArchiveError, NotFoundError, UsageError
 from ..files import archive
 from ..files.changes import claim_of
-from ..files.entries import is_packed, unpacked_name
 from ..files.exclusions import is_left_out
-from ..files.stored_names import original_parts, original_time
+from ..files.stores import is_packed, unpacked_name
 from ..files.tail import CHUNK, open_regular
+from ..files.walk import original_parts, original_time
 from ..paths import is_directory, is_there, real_path
 from ..source import DATABASE, LOG, PRIVATE, UNREAD, KnownFile
 from ..sources import SOURCES

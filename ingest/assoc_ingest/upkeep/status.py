@@ -11,8 +11,7 @@ from typing import Any
 from .. import sql
 from ..fields import number
 from ..files.exclusions import load_secrets
-from ..files.stored_names import original_root, stored_name
-from ..files.walk import DIRECTORY, FILE, Walk, entries, kind_of_entry
+from ..files.walk import DIRECTORY, FILE, Walk, entries, kind_of_entry, original_root, stored_name
 from ..paths import unlisted
 from ..source import FOREIGN, FOREIGN_DOCUMENT, Source
 from ..sources import SOURCES

@@ -16,18 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .. import terminal
-from ..errors import ArchiveError
-from ..failures import is_damage
-from ..files import archive, stored_names
+from ..errors import ArchiveError, is_damage
+from ..files import archive
+from ..files import walk as stored_names
 from ..files.changes import claim_of, is_odd, replay
-from ..files.entries import Entry, open_content
 from ..files.exclusions import REASONS, AgentFiles, is_left_out, load, load_secrets
-from ..files.parsing import RAN_AWAY
-from ..files.steps import Work
-from ..files.stored_names import original_root
-from ..files.stores import Stores
-from ..files.tail import CHUNK, MAX_LINE, Prefix, prefix_of, resume
-from ..files.walk import WHOLE, FoundFile, Root, Walk, root_at, walk
+from ..files.stores import Entry, Stores, Work, open_content
+from ..files.tail import CHUNK, MAX_LINE, RAN_AWAY, Prefix, prefix_of, resume
+from ..files.walk import WHOLE, FoundFile, Root, Walk, original_root, root_at, walk
 from ..paths import PULLED, is_directory, is_there, real_path, why_unknown
 from ..source import (
     DATABASE,
@@ -53,9 +49,8 @@ from ..store.database import (
     unfinished,
 )
 from ..store.rows import COLUMNS, ISSUE_COUNT, LINE_COUNT, TABLES, OpenFile, archived
-from ..store.runs import Progress
-from ..workers import pool
-from ..workers.pool import worker_count
+from ..terminal import Progress
+from ..workers import Workers, worker_count
 from ..workers.reading import JOB_BYTES, SECONDS, LineLengths, worth_sending
 from . import recover
 from .check import (
@@ -417,13 +412,13 @@ def begun(
     if count == 1:
         yield lambda: [None] * len(files)
         return
-    with ThreadPoolExecutor(1, "checks") as thread, pool.Workers[CheckJob](count) as workers:
+    with ThreadPoolExecutor(1, "checks") as thread, Workers[CheckJob](count) as workers:
         found = _found(workers, _jobs(database, files, seconds), advance)
         yield thread.submit(list, found).result
 
 
 def _found(
-    workers: pool.Workers[CheckJob], jobs: Iterable[CheckJob], advance: Callable[[int], None]
+    workers: Workers[CheckJob], jobs: Iterable[CheckJob], advance: Callable[[int], None]
 ) -> Iterator[Checked | None]:
     for job, result in workers.results(jobs):
         for number, file in enumerate(job.files):

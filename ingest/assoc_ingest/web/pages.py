@@ -16,8 +16,7 @@ from .. import sql, terminal
 from ..ask import refs
 from ..ask.filters import since, until
 from ..ask.refs import KeyMatch
-from ..errors import AssocIngestError, NotFoundError, UsageError
-from ..failures import Failure, kind_of
+from ..errors import AssocIngestError, Failure, NotFoundError, UsageError, kind_of
 from ..sql import Query
 from ..store.database import APPLICATION_ID, snapshot
 from ..terminal import safe

@@ -23,7 +23,7 @@ from pathlib import Path
 from ..store import fts
 from ..store.database import begin, commit
 from ..store.rows import Text
-from .pool import SingleWorker
+from . import SingleWorker
 from .reading import WITHOUT_REFERENCES
 
 INDEX = "messages_fts"

@@ -14,15 +14,13 @@ from typing import Any, get_args
 
 from ..files import changes
 from ..files.archive import Compressor, Frame, unpacked
-from ..files.changes import Replayed, replay
-from ..files.entries import content_size, is_packed, opened
-from ..files.parsing import RAN_AWAY
-from ..files.steps import Closed, FilePart, Opened, Step, Unreadable, Work
-from ..files.tail import CHUNK, Prefix, pieces
+from ..files.changes import Closed, FilePart, Opened, Replayed, Step, Unreadable, replay
+from ..files.stores import Work, content_size, is_packed, opened
+from ..files.tail import CHUNK, RAN_AWAY, Prefix, pieces
 from ..records import Issue, Record
 from ..source import Claim
 from ..sources import SOURCES
-from . import pool
+from . import Workers
 
 # ------------------------------------------------------------------------------------------------
 # Packs steps and stretches for the way from a worker to the writer.
@@ -192,7 +190,7 @@ def read(
     work: Sequence[Work], *, thorough: bool, count: int, seconds: float = SECONDS
 ) -> Generator[Step, None, None]:
     """Yield the steps for each file, made by `count` processes, which end with the iterator."""
-    with pool.Workers[ReadJob](count) as workers:
+    with Workers[ReadJob](count) as workers:
         for job, result in workers.results(_jobs(work, thorough, seconds)):
             if result is None:
                 yield from changes.read(job.work, thorough=thorough)
@@ -360,7 +358,7 @@ def replayed(
 
     `count` processes parse them, which end with the iterator.
     """
-    with pool.Workers[ReplayJob](count) as workers:
+    with Workers[ReplayJob](count) as workers:
         for job, result in workers.results(_replay_jobs(files, seconds)):
             for number in range(len(job.files)):
                 yield (result[number] or None) if result is not None else None

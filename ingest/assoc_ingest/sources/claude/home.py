@@ -45,8 +45,7 @@ from ...source import (
     Source,
     Whereabouts,
 )
-from ..jsonl import JSONObject, complete_prefix, pieces
-from ..reader import UUID, Reader
+from ..reader import UUID, JSONObject, Reader, complete_prefix, pieces
 from . import stores
 from .stores import STORES, encoded, homes, in_project, transcript_path, whereabouts_in
 from .transcript import ARTIFACT, KNOWN_LINES, TRANSCRIPT_TYPES, TranscriptReader, is_known, role_of

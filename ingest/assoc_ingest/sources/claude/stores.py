@@ -11,8 +11,7 @@ from hashlib import sha256
 from itertools import islice
 
 from ... import tags
-from ...fast_json import orjson
-from ...fields import MAX_TEXT, json_text, leaves, left_over, mapping, number, string
+from ...fields import MAX_TEXT, json_text, leaves, left_over, mapping, number, orjson, string
 from ...paths import comparable_name
 from ...records import (
     Document,
@@ -35,8 +34,16 @@ from ...records import (
     ToolResultFile,
 )
 from ...source import DOCUMENT, LOG, PRIVATE, UNKNOWN_CONTENT, UNREAD, Claim, Line, Whereabouts
-from ..jsonl import JSONObject, pieces, whole_value
-from ..reader import UUID, Reader, document_text, folded, nothing_in
+from ..reader import (
+    UUID,
+    JSONObject,
+    Reader,
+    document_text,
+    folded,
+    nothing_in,
+    pieces,
+    whole_value,
+)
 
 # ------------------------------------------------------------------------------------------------
 # Interprets the names of Claude Code's directories and files.

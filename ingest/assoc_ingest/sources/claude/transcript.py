@@ -32,7 +32,6 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ... import tags
-from ...fast_json import orjson
 from ...fields import (
     MAX_NAME,
     MAX_TEXT,
@@ -43,8 +42,10 @@ from ...fields import (
     left_over,
     mapping,
     obvious_text,
+    orjson,
     placeholder,
     string,
+    utc,
 )
 from ...records import (
     BY_NOTIFICATION,
@@ -68,11 +69,9 @@ from ...records import (
 )
 from ...source import Claim, Line
 from ...tags import inside
-from ...when import utc
 from .. import tokens
 from ..chat_reader import Call, ChatReader, joined, target
-from ..jsonl import JSONObject, exact_object, pieces
-from ..reader import folded
+from ..reader import JSONObject, exact_object, folded, pieces
 from ..tokens import Counts
 from . import stores as teams
 from . import tools

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from hashlib import sha256
 
-from ...fields import MAX_TEXT, json_text, left_over, mapping, obvious_text, string
+from ...fields import MAX_TEXT, json_text, left_over, mapping, obvious_text, string, utc
 from ...records import Document, InboxItem, Issue, Prompt, Record, SessionEntry
 from ...source import (
     DATABASE,
@@ -46,10 +46,8 @@ from ...source import (
     entry_names,
     parts_of,
 )
-from ...when import utc
 from ..chat_reader import AgentSource
-from ..jsonl import JSONObject, pieces
-from ..reader import UUID, Reader, folded
+from ..reader import UUID, JSONObject, Reader, folded, pieces
 from .rollout import EVENTS, ITEMS, LINES, SPAWN, session_of, spawn_of
 
 # ------------------------------------------------------------------------------------------------

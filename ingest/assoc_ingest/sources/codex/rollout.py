@@ -10,8 +10,17 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 from weakref import proxy
 
-from ...fast_json import orjson
-from ...fields import integer, json_text, left_over, mapping, obvious_text, string, without
+from ...fields import (
+    integer,
+    json_text,
+    left_over,
+    mapping,
+    obvious_text,
+    orjson,
+    string,
+    utc,
+    without,
+)
 from ...paths import comparable, slashed
 from ...records import (
     ASK,
@@ -31,11 +40,9 @@ from ...records import (
     WorkingDirectory,
 )
 from ...source import Claim, Line
-from ...when import utc
 from .. import chat_reader
 from ..chat_reader import ChatReader, actions, in_full, patched
-from ..jsonl import JSONObject
-from ..reader import folded
+from ..reader import JSONObject, folded
 from ..tokens import beside_cache, since
 
 # ------------------------------------------------------------------------------------------------
