@@ -13,7 +13,7 @@ from messages m
 where coalesce(:subagent, '') = ''
   and m.session_id = :session
   and m.subagent_id is null
-  and m.kind in ('prompt', 'command', 'bash_input', 'queued_prompt') -- as in the index of prompts
+  and (m.kind = 'prompt' or m.kind = 'command' or m.kind = 'bash_input' or m.kind = 'queued_prompt')
   and (
     m.copy_of is null
     or not exists (

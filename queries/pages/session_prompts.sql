@@ -9,7 +9,7 @@ with typed as (
         row_number() over (partition by m.session_id order by m.timestamp desc, m.id desc) as from_end
     from messages m
     where m.session_id in (select value from json_each(nullif(:sessions, '')))
-      and m.kind in ('prompt', 'command', 'bash_input', 'queued_prompt')
+      and (m.kind = 'prompt' or m.kind = 'command' or m.kind = 'bash_input' or m.kind = 'queued_prompt')
       and m.subagent_id is null
       and m.copy_of is null
 )

@@ -6,7 +6,7 @@ from messages m
 where m.session_id = :session
   and +m.file_id = :file -- the index of prompts is the short one
   and m.subagent_id is null
-  and m.kind in ('prompt', 'command', 'bash_input', 'queued_prompt') -- as in the index of prompts
+  and (m.kind = 'prompt' or m.kind = 'command' or m.kind = 'bash_input' or m.kind = 'queued_prompt')
   and m.kind <> 'queued_prompt'
   and (
     m.copy_of is null

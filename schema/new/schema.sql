@@ -179,8 +179,6 @@ CREATE TABLE messages ( -- A content block of a line: what was said, thought, ca
     unique (file_id, byte_offset, block)
 ) strict;
 CREATE INDEX messages_session on messages (session_id, kind);
-CREATE INDEX messages_prompts on messages (session_id, file_id, subagent_id, uuid, copy_of, byte_offset, kind)
-    where kind in ('prompt', 'command', 'bash_input', 'queued_prompt');
 CREATE INDEX messages_copied on messages (session_id, kind) where copy_of is not null;
 CREATE INDEX messages_subagent on messages (subagent_id) where subagent_id is not null;
 CREATE INDEX messages_uuid on messages (uuid, file_id) where uuid is not null;
@@ -1191,6 +1189,8 @@ CREATE TABLE git_diff_lines ( -- A line of the diff of a staged or unstaged chan
     unique (project_id, path, status, position)
 ) strict;
 CREATE INDEX transcripts_of_no_session on transcripts (file_id) where stated_session_key is null;
+CREATE INDEX messages_prompts on messages (session_id, file_id, subagent_id, uuid, copy_of, byte_offset, kind)
+    where kind = 'prompt' or kind = 'command' or kind = 'bash_input' or kind = 'queued_prompt';
 insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0001_initial', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0002_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
@@ -1225,4 +1225,5 @@ insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0031_usage_views', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0032_git_diffs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0033_directories', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
-  ('assoc-ingest', '0034_stated_usage_exactly', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));
+  ('assoc-ingest', '0034_stated_usage_exactly', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
+  ('assoc-ingest', '0035_prompts_index', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));

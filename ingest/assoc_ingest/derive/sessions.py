@@ -117,7 +117,9 @@ def refresh_titles(connection: sqlite3.Connection) -> None:
 # session of a hundred thousand messages may get another one each second.
 
 
-_PROMPT_KINDS = "('prompt', 'command', 'bash_input', 'queued_prompt')"
+_IS_PROMPT = """(
+    p.kind = 'prompt' or p.kind = 'command' or p.kind = 'bash_input' or p.kind = 'queued_prompt'
+)"""
 
 _LINE_OF_PROMPT = "p.file_id, p.subagent_id, p.uuid, p.copy_of, p.byte_offset"
 """The line of a prompt, as a part of the index that begins with its session.
@@ -162,7 +164,7 @@ def count(connection: sqlite3.Connection) -> None:
                 (
                     select count(*) from (
                         select distinct {_LINE_OF_PROMPT} from messages p
-                        where p.session_id = t.id and p.kind in {_PROMPT_KINDS}
+                        where p.session_id = t.id and {_IS_PROMPT}
                         and +p.copy_of is null and +p.subagent_id is null
                     )
                 ) as prompt_count,

@@ -414,7 +414,8 @@ _DERIVED = (
             select count(*) from (
                 select distinct p.file_id, p.byte_offset from messages p
                 where p.session_id = s.id and p.copy_of is null and p.subagent_id is null
-                and p.kind in ('prompt', 'command', 'bash_input', 'queued_prompt')))
+                and (p.kind = 'prompt' or p.kind = 'command'
+                    or p.kind = 'bash_input' or p.kind = 'queued_prompt')))
         """,
     ),
     (
