@@ -79,7 +79,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "derive.responses._totals_of": ("digits", "colons", "letters"),
     "files.stores._word": ("words", "letters", "underscores"),
     "store.sql_child._fts_words": ("quotes", "spaces", "words"),
-    "web.foreign_sql._parameter": ("colons", "letters"),
+    "web.serve._parameter": ("colons", "letters"),
     "source._is_key": ("digits", "letters", "dashes"),
     "files.exclusions._UUID": ("digits", "dashes"),
     "web.html._placeholder": ("digits", "opened objects"),
@@ -208,7 +208,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "web.frame._address": ("addresses", "slashes"),
     "web.serve._host": ("brackets", "digits"),
     "web.conversation._not_of_name": ("dashes", "wide letters"),
-    "web.urls._place": ("digits", "dots"),
+    "web.conversation._place": ("digits", "dots"),
     "fields._stored_form": ("digits", "dashes"),
     **{k: texts for told in told_by_sources("expressions").values() for k, texts in told.items()},
 }  # fmt: skip

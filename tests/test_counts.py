@@ -55,7 +55,7 @@ from assoc_ingest.mcp.server import Tools
 from assoc_ingest.questions.open import summary
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web.entries import Mapper, Stretch
+from assoc_ingest.web.conversation import Mapper, Stretch
 
 ELSEWHERE = TRANSCRIPT.replace("-srv-demo", "-srv-other")
 COUNTS = (

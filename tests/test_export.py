@@ -46,8 +46,8 @@ from assoc_ingest.commands import export as export_target
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep import private_file
-from assoc_ingest.web import export as export_entries
-from assoc_ingest.web import export as export_html
+from assoc_ingest.web import entries as export_entries
+from assoc_ingest.web import entries as export_html
 
 GOLDEN = Path(__file__).parent / "golden"
 FROST = "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"

@@ -24,7 +24,7 @@ from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.questions.show import as_json
 from assoc_ingest.terminal import Paint, columns
 from assoc_ingest.web import html
-from assoc_ingest.web.pages import Budget
+from assoc_ingest.web.html import Budget
 
 KEY = "0b7c2f4e-1111-4222-8333-444455556666"
 

@@ -18,8 +18,8 @@ from tests.support.reading import index
 from tests.support.rows import AT, Rows
 from tests.support.web import Page, Site
 
-from assoc_ingest.web import conversations, dashboard, entries, front, html, pages, project
-from assoc_ingest.web.pages import Budget
+from assoc_ingest.web import conversation, conversations, html, pages, project, usage
+from assoc_ingest.web.html import Budget
 
 pytestmark = [
     pytest.mark.slow,
@@ -72,7 +72,7 @@ def test_texts_that_are_too_long_end_and_the_page_has_an_end_too(
             rows.message(file, kind, f"begin{number} " + "word " * (LONG // 5))
 
     def holds(page: Page, words: str) -> None:
-        assert words.count("word") < 0.3 * pages.LETTERS
+        assert words.count("word") < 0.3 * html.LETTERS
         assert "begin0 word" in words
         assert "more characters: open the row to see them" in words
         assert "Shown as plain text" in words
@@ -213,8 +213,8 @@ def test_a_prefix_of_very_many_conversations_lists_the_first(site: Callable[[Fil
 def test_the_dashboard_counts_and_lists_as_much_as_it_can_bear(
     site: Callable[[Fill], Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dashboard, "MOST_GROUPS", 900)
-    monkeypatch.setattr(dashboard, "MOST_DAYS", 100)
+    monkeypatch.setattr(usage, "MOST_GROUPS", 900)
+    monkeypatch.setattr(usage, "MOST_DAYS", 100)
 
     def fill(rows: Rows) -> None:
         session, file = rows.session(KEY, rows.project("shop"))
@@ -363,7 +363,7 @@ def test_the_first_page_and_the_list_show_the_beginning_of_what_is_long_or_many(
     filled = site(fill)
 
     def holds(page: Page, words: str) -> None:
-        assert page.text.count("/-/session/") == front.NEWEST
+        assert page.text.count("/-/session/") == conversations.NEWEST
         assert "All projects" in words
         assert len(page.text) < 200_000
 
@@ -423,7 +423,7 @@ def test_a_map_and_a_timeline_have_an_end_whatever_is_on_them(site: Callable[[Fi
 
     def shows_a_map(page: Page, words: str) -> None:
         named = page.text.partition('class="ai-map"')[2].partition("</nav>")[0]
-        assert named.count("<li") == 4 * entries.MOST
+        assert named.count("<li") == 4 * conversation.MAP_LINES
         assert len(named) < 200_000
 
     def shows_lanes(page: Page, words: str) -> None:
@@ -467,7 +467,7 @@ def test_comparing_is_counted_before_it_is_done(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(SequenceMatcher, "find_longest_match", counting)
     page = Budget()
     shown = [str(html.difference(*TURNS, page)) for _ in range(20)]
-    assert 0 < counted <= pages.COMPARISONS
+    assert 0 < counted <= html.COMPARISONS
     assert all("Too long or too repetitive" in one for one in shown)
     assert "Too long" not in html.difference("a\nb", "a\nc", Budget())
 

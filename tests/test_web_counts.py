@@ -18,12 +18,12 @@ from tests.test_demo import HOMES
 
 from assoc_ingest.ask import filters
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web import charts, dashboard
-from assoc_ingest.web.charts import COLOURS, Colours
+from assoc_ingest.web import usage
+from assoc_ingest.web.usage import COLOURS, Colours
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
-STATIC = Path(charts.__file__).parent / "static"
+STATIC = Path(usage.__file__).parent / "static"
 PAGES = (
     "/-/assoc", "/-/assoc/dashboard?days=all", "/-/assoc/dashboard?days=7",
     "/{db}/-/sessions", "/{db}/-/project/1", "/{db}/-/project/2",
@@ -166,10 +166,10 @@ def test_a_cost_that_is_not_known_is_not_nothing(tmp_path: Path) -> None:
 
 def test_a_chart_has_a_column_for_each_day_from_the_first_to_the_last() -> None:
     days = ["2026-01-31", "2026-01-29", "2026-01-31", "2026-02-01"]
-    columns, column_of = dashboard._columns(days)
+    columns, column_of = usage._columns(days)
     assert columns == ["2026-01-29", "2026-01-30", "2026-01-31", "2026-02-01"]
     assert column_of("2026-01-31") == "2026-01-31"
-    assert dashboard._columns(["2026-01-31"])[0] == ["2026-01-31"]
+    assert usage._columns(["2026-01-31"])[0] == ["2026-01-31"]
 
 
 def test_columns_of_very_many_days_are_months_and_say_so(made: Any, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_numbers_of_real_transcripts_lead_to_what_they_count(
 
 def test_every_bar_has_its_share_of_the_highest_column() -> None:
     values = {("a", "x"): 30.0, ("a", "y"): 10.0, ("b", "x"): 20.0, ("c", "y"): 0.0}
-    chart = charts.stacked(["a", "b", "c"], values, charts.ranked(values))
+    chart = usage.stacked(["a", "b", "c"], values, usage.ranked(values))
     assert chart.series == ["x", "y"]
     assert [[(bar.name, bar.size) for bar in one.bars] for one in chart.columns] == [
         [("x", 75), ("y", 25)], [("x", 50)], [],
@@ -217,10 +217,10 @@ def test_every_bar_has_its_share_of_the_highest_column() -> None:
 
 def test_no_column_is_higher_than_the_chart() -> None:
     values = {("a", f"m{number:02}"): 1 / 3 + number for number in range(40)}
-    chart = charts.stacked(["a"], values, charts.ranked(values))
+    chart = usage.stacked(["a"], values, usage.ranked(values))
     assert sum(bar.size for bar in chart.columns[0].bars) == 100
-    assert chart.series[-1] == charts.OTHERS
-    assert len(chart.series) == charts.SERIES
+    assert chart.series[-1] == usage.OTHERS
+    assert len(chart.series) == usage.SERIES
 
 
 def test_charts_css_is_what_its_authors_published() -> None:

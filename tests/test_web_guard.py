@@ -16,7 +16,7 @@ from tests.support.writing import TRANSCRIPT, user, write
 
 from assoc_ingest.store.sql_process import SqlProcess
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web import foreign_sql, serve
+from assoc_ingest.web import serve
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -351,7 +351,7 @@ def test_statements_that_find_no_process_are_told_so_and_pages_do_not_wait(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All processes are busy until the pages have been answered."""
-    monkeypatch.setattr(foreign_sql, "_WAITING", 3)
+    monkeypatch.setattr(serve, "_WAITING", 3)
     over, begun = Event(), Semaphore(0)
     run = SqlProcess.run
 

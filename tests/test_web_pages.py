@@ -30,7 +30,7 @@ from tests.support.writing import (
 from assoc_ingest import sql
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web import html
-from assoc_ingest.web.entries import PAGE
+from assoc_ingest.web.conversation import PAGE
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -564,7 +564,7 @@ def test_only_one_place_says_of_a_text_that_it_is_html() -> None:
             if is_call and not all(isinstance(given, ast.Constant) for given in node.args):  # type: ignore[attr-defined]
                 spoken_for.append((path.name, ast.unparse(node)))
     assert sorted(spoken_for) == [
-        ("export.py", "Markup(text)"),  # the style and the script of our own
+        ("entries.py", "Markup(text)"),  # the style and the script of our own
         ("html.py", "Markup(''.join(pieces))"),
         ("html.py", "Markup(clean)"),
     ]

@@ -23,8 +23,8 @@ from tests.test_demo import HOMES
 from assoc_ingest import sql
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web import frame
-from assoc_ingest.web.frame import conversation_path
 from assoc_ingest.web.pages import for_people, may_view
+from assoc_ingest.web.urls import Paths
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -551,8 +551,9 @@ def test_only_web_addresses_become_links(hostile: Path) -> None:
     assert 'rel="noopener noreferrer nofollow"' in page
 
 
-def test_a_key_that_looks_like_a_path_stays_one_step() -> None:
-    assert conversation_path("../../x?y#z%2f") == "/-/session/..%2F..%2Fx%3Fy%23z%252f"
+def test_a_key_that_looks_like_a_path_stays_one_step(hostile: Path) -> None:
+    address = Paths(served(hostile), "assoc").session("../../x?y#z%2f")
+    assert address == "/assoc/-/session/~2E~2E~2F~2E~2E~2Fx~3Fy~23z~252f"
 
 
 # -- other databases -----------------------------------------------------------------------------

@@ -376,7 +376,7 @@ def _pieces(
         from ..ask import export as export_json
 
         return export_json.pieces(connection, conversation)
-    from ..web import export as export_html
+    from ..web import entries as export_html
 
     return export_html.pieces(connection, conversation)
 
@@ -386,7 +386,7 @@ def _index(form: str, rows: list[tuple[str, str, str]]) -> Iterator[str]:
         from ..ask import export as export_json
 
         return export_json.index("Conversations", rows)
-    from ..web import export as export_html
+    from ..web import entries as export_html
 
     return export_html.index("Conversations", rows)
 

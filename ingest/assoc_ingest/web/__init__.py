@@ -8,15 +8,27 @@ ignored.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pluggy import HookimplMarker
 
 from .. import sql
 from ..errors import UsageError
-from . import foreign_sql, frame, pages, serve
-from .pages import is_ours, jump_item, may_view, our_databases, stores_queries
-from .routes import View, routes
+from . import conversation, conversations, frame, pages, project, reports, search_page, serve, usage
+from .pages import (
+    PageError,
+    error_page,
+    is_ours,
+    jump_item,
+    may_view,
+    our_databases,
+    stores_queries,
+)
+from .urls import Paths
+
+if TYPE_CHECKING:
+    from datasette.app import Datasette
+    from datasette.utils.asgi import AsgiStream, Request, Response
 
 # Datasette's own name for it; taken from pluggy, so that importing this loads no Datasette.
 hookimpl = HookimplMarker("datasette")
@@ -28,10 +40,30 @@ Later = Callable[[], Awaitable[Any]]
 """What a hook returns when it has to ask the database first: Datasette calls and awaits it."""
 
 
+View = Callable[["Datasette", "Request"], Awaitable["Response | AsgiStream"]]
+
+_PAGES: tuple[tuple[str, View], ...] = (
+    (r"^/$", conversations.home),
+    (r"^/-/$", pages.index),
+    (r"^/-/assoc/?$", conversations.front),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/?$", conversation.view),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", conversation.download),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/image$", conversation.image),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/news$", conversation.news),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/timeline$", conversation.timeline),
+    (r"^/(?P<database>[^/]+)/-/sessions/?$", conversations.view),
+    (r"^/(?P<database>[^/]+)/-/reports/?$", reports.view),
+    (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.project),
+    (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", project.team),
+    (r"^/-/assoc/search/?$", search_page.view),
+    (r"^/-/assoc/dashboard/?$", usage.dashboard),
+)
+
+
 @hookimpl
 def register_routes() -> list[tuple[str, View]]:
     """Tell Datasette the addresses of our pages."""
-    return routes()
+    return [(pattern, _telling_errors(view)) for pattern, view in (*_PAGES, *reports.views())]
 
 
 @hookimpl
@@ -40,7 +72,7 @@ def startup(datasette: Any) -> Later:
 
     async def start() -> None:
         if serve.is_switched_on():
-            foreign_sql.kept_apart(datasette)
+            serve.kept_apart(datasette)
         if stores_queries(datasette):
             for database in await our_databases(datasette):
                 await pages.store(datasette, database)
@@ -70,7 +102,7 @@ def render_cell(
     async def render() -> object:
         if not await is_ours(datasette, database):
             return None
-        return frame.cell(row, text, column, table, datasette.urls.database(database))
+        return frame.cell(row, text, column, table, Paths(datasette, database))
 
     return render
 
@@ -109,7 +141,7 @@ def jump_items_sql(datasette: Any, actor: Any) -> Later:
             jump_item(database, sql.query("pages/jump").sql, {"address": address})
             for database in await our_databases(datasette)
             if await may_view(datasette, actor, database, ["sessions", "projects"])
-            for address in [f"{datasette.urls.database(database)}/-/session/"]
+            for address in [Paths(datasette, database).session("")]
         ]
 
     return items
@@ -155,3 +187,13 @@ def _links(datasette: Any) -> list[Link]:
         {"href": datasette.urls.path(frame.SEARCH), "label": "Search all conversations"},
         {"href": datasette.urls.path(frame.DASHBOARD), "label": "Dashboard"},
     ]
+
+
+def _telling_errors(view: View) -> View:
+    async def shown(datasette: Datasette, request: Request) -> Response | AsgiStream:
+        try:
+            return await view(datasette, request)
+        except PageError as error:
+            return await error_page(datasette, request, error)
+
+    return shown

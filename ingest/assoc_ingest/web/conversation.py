@@ -1,4 +1,4 @@
-"""The pages of one conversation: what is asked, read and shown; find, news, images, download."""
+"""The pages of one conversation: messages, map, find, news, images, download and timeline."""
 
 from __future__ import annotations
 
@@ -7,48 +7,395 @@ import re
 import sqlite3
 from base64 import b64decode
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, overload
 from urllib.parse import parse_qsl, urlencode
 
 from .. import sql, terminal
+from ..ask import conversation as message_text
 from ..ask import export as export_markdown
 from ..ask import refs
-from ..ask.conversation import PEOPLE, Conversation, File, Message, Only, Originals, Part, Subagent
+from ..ask.conversation import (
+    PEOPLE,
+    Conversation,
+    File,
+    Message,
+    Only,
+    Originals,
+    Part,
+    Place,
+    Subagent,
+)
 from ..ask.excerpt import FindResult, find
 from ..ask.export import Choice, ExportedConversation
 from ..ask.queries import spent_of
-from ..ask.refs import KeyMatch
+from ..ask.refs import KeyMatch, Lines
 from ..ask.show import facts_of
-from . import export, pages, urls
-from .entries import (
-    FIRST,
-    PAGE,
-    Begin,
-    Entries,
-    Entry,
-    Map,
-    Mapper,
-    Nested,
-    Paging,
-    Stretch,
-    folded_copies,
-    nested_in,
-    set_links,
-    with_beginning,
-)
+from ..errors import ArchiveError, NotFoundError
+from ..records import ASK, EDIT
+from ..terminal import one_line
+from . import entries as export
+from . import pages, urls
+from .entries import Entries, Entry, Nested, folded_copies, nested_in, set_links, with_beginning
 from .html import LARGEST, marked_html
 from .pages import MOST_LINKS, PageError
-from .urls import BlockPlace, Permalinks
+from .urls import BlockPlace, Link, Paths, Permalinks
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import AsgiStream, Request, Response
+
+
+# ------------------------------------------------------------------------------------------------
+# Where the pages of a conversation begin: behind a place in one of its files.
+
+
+PAGE = 200
+"""Messages on a page, results inside their calls counted."""
+
+_CONTEXT = 6  # messages before the one that a search hit opens on
+
+
+class Begin(NamedTuple):
+    """Where a page begins: behind a place in the file with this number."""
+
+    file: int
+    after: Place | None
+
+
+FIRST = Begin(0, None)
+_PAGE_END = Place(2**62, 0)
+
+
+class Paging:
+    """The pages of the main conversation, or of one subagent, in files in order."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        files: Sequence[int],
+        subagent: int | None,
+        only: Only | None = None,
+    ) -> None:
+        """Remember which messages are paged; `only` those of some kinds, where not all are."""
+        self._connection = connection
+        self._files = files
+        self._subagent = subagent
+        self._kinds = json.dumps(only.kinds) if only else None
+
+    def last(self) -> Begin:
+        return self._back(Begin(len(self._files) - 1, _PAGE_END), PAGE) if self._files else FIRST
+
+    def end(self) -> BlockPlace | None:
+        """Return the place of the last message, of whatever kind, in the last file."""
+        if not self._files:
+            return None
+        file = self._files[-1]
+        row = sql.ask(
+            self._connection, "pages/message_before", file=file, subagent=self._subagent, limit=1
+        ).fetchone()
+        return BlockPlace(file, row["byte_offset"], row["block"]) if row else None
+
+    def behind(self, place: BlockPlace) -> Begin:
+        """Return where the page behind a place begins; the first, if it is in none of the files."""
+        if place.file not in self._files:
+            return FIRST
+        return Begin(self._files.index(place.file), Place(place.offset, place.block))
+
+    def around(self, place: BlockPlace) -> Begin:
+        """Return where a page begins that has a place, with some messages before it."""
+        begin = self.behind(place)
+        return begin if begin == FIRST else self._back(begin, _CONTEXT)
+
+    def before(self, begin: Begin) -> BlockPlace | None:
+        """Return behind which place the page before another begins; None: it is the first."""
+        if begin == FIRST:
+            return None
+        file, after = begin
+        if after is None:
+            file, after = file - 1, _PAGE_END
+        # The place behind which a page begins is on the page before it.
+        place = Place(after.byte_offset, after.block + 1)
+        before = self._back(Begin(file, place), PAGE)
+        if before.after is None and before.file:
+            before = self._back(Begin(before.file - 1, _PAGE_END), 0)
+        return before.after and BlockPlace(self._files[before.file], *before.after)
+
+    def _back(self, begin: Begin, count: int) -> Begin:
+        """Return where `count` messages before the beginning of a page is, in the same file."""
+        after = begin.after
+        places = sql.ask(
+            self._connection,
+            "pages/message_before",
+            file=self._files[begin.file],
+            subagent=self._subagent,
+            before_offset=after.byte_offset if after else 0,
+            before_block=after.block if after else 0,
+            kinds=self._kinds,
+            limit=count + 1,
+        ).fetchall()
+        if len(places) <= count:
+            return Begin(begin.file, None)
+        found = Place(places[-1]["byte_offset"], places[-1]["block"])
+        return Begin(begin.file, found)
+
+
+# ------------------------------------------------------------------------------------------------
+# The map of a conversation: its prompts in order, the files that it changed, errors, subagents
+# and compactions, each a link to its place.
+#
+# A conversation may have any number of them. Of each kind, the map has those nearest to the page
+# that is read, and says how many come before and behind.
+
+
+MAP_LINES = 100
+"""Lines of each part of a map."""
+
+_MOST_READ = 60_000  # prompts of a conversation that are looked at, and calls
+_LINE_LETTERS = 80  # of a line
+_AGENT_NAME = 500  # letters of the name of a subagent that are looked at
+_BEFORE = MAP_LINES // 4  # lines before those that are on the page
+
+MapOrder = tuple[float, int, int]
+"""Number of the file, offset and block: what comes first is smaller."""
+
+_END: MapOrder = (float("inf"), 0, 0)
+
+
+class Stretch(NamedTuple):
+    """What of a conversation is on a page: behind one place, up to another."""
+
+    behind: MapOrder
+    until: MapOrder
+
+
+class MapLine(NamedTuple):
+    """A line of the map."""
+
+    text: str
+    facts: str
+    address: str
+    is_here: bool
+    """Is its place on the page?"""
+
+
+class MapPart(NamedTuple):
+    """Things of one kind; `before` and `behind` are how many more there are."""
+
+    name: str
+    total: int
+    lines: list[MapLine]
+    before: int
+    behind: int
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """The map beside one page."""
+
+    parts: list[MapPart]
+    steps: Mapping[int, tuple[str | None, str | None]]
+    """Of each prompt on the page, by its message: what opens those before and behind it."""
+    is_whole: bool
+    """False: the conversation has more than is looked at."""
+
+
+class _Thing(NamedTuple):
+    """What the map has a line for."""
+
+    order: MapOrder
+    place: BlockPlace | None
+    text: str = ""
+    """'' for a message, whose text is read when its line is made."""
+    facts: str = ""
+    message: int = 0
+    address: str = ""
+    """Of what has no place in the conversation."""
+
+
+class Mapper:
+    """Makes the map of a conversation, or of one subagent of it."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        subagent: Subagent | None,
+        files: Sequence[int],
+        address: Callable[[BlockPlace], str],
+        page_of: Callable[[Subagent], str],
+    ) -> None:
+        """Remember what is mapped: `files` in order; `address` says what opens a place."""
+        self._connection = conversation.connection
+        self._conversation = conversation
+        self._subagent = subagent
+        self._files = {file: rank for rank, file in enumerate(files)}
+        self._address = address
+        self._page_of = page_of
+        self._is_whole = True
+
+    def map(self, page: Stretch) -> Map:
+        prompts = _Messages(self._files, self._ask("map_prompts"))
+        notices = _Messages(self._files, self._ask("map_notices", kind="error"))
+        compacted = _Messages(self._files, self._ask("map_notices", kind="compact_summary"))
+        calls = self._calls()
+        errors = [
+            self._call(row, one_line(f"{row['name']} {self._short(row['target'])}"))
+            for row in calls
+            if row["status"] == "error"
+        ]
+        found = (
+            ("Prompts", prompts),
+            ("Files changed", list(self._edited(calls))),
+            ("Errors", sorted([*errors, *notices])),
+            ("Subagents", sorted(self._agents(calls))),
+            ("Compactions", compacted),
+        )
+        parts = [self._part(name, things, page) for name, things in found if things]
+        return Map(parts, self._steps(prompts, page), self._is_whole)
+
+    def _ask(self, query: str, **more: object) -> list[sqlite3.Row]:
+        rows = sql.ask(
+            self._connection,
+            f"pages/{query}",
+            session=self._conversation.session["id"],
+            subagent=self._subagent.id if self._subagent else None,
+            limit=_MOST_READ,
+            **more,
+        ).fetchall()
+        self._is_whole &= len(rows) < _MOST_READ
+        return rows
+
+    def _calls(self) -> list[sqlite3.Row]:
+        """Return calls in order; of one that several files of the conversation have, the first."""
+        rows = [row for row in self._ask("map_calls") if row["file_id"] in self._files]
+        rows.sort(key=lambda row: self._order(_place_of(row)))
+        first: dict[object, sqlite3.Row] = {}
+        for row in rows:
+            first.setdefault(row["tool_use_id"] or row["id"], row)
+        return list(first.values())
+
+    def _call(self, row: sqlite3.Row, text: str, facts: str = "") -> _Thing:
+        place = _place_of(row)
+        return _Thing(self._order(place), place, text or "tool", facts)
+
+    def _edited(self, calls: Iterable[sqlite3.Row]) -> Iterator[_Thing]:
+        """Yield files, those that were changed most often first, each with its first change."""
+        first: dict[str, sqlite3.Row] = {}
+        counts: Counter[str] = Counter()
+        for row in calls:
+            if row["action"] != EDIT or row["status"] in ("error", "declined"):
+                continue
+            targets = json.loads(row["paths"]) if row["paths"] else [row["target"]]
+            for target in filter(None, targets):
+                first.setdefault(target, row)
+                counts[target] += 1
+        for target, count in counts.most_common():
+            yield self._call(
+                first[target], one_line(self._short(target)), terminal.many(count, "change")
+            )
+
+    def _agents(self, calls: Iterable[sqlite3.Row]) -> Iterator[_Thing]:
+        """Yield the subagents that were spawned here, and those whose call is unknown."""
+        spawning = {row["id"]: row for row in calls if row["spawned"]}
+        for agent in self._conversation.subagents:
+            text = one_line(name_of(agent))
+            facts = terminal.many(agent.message_count, "message")
+            if agent.spawned_by in spawning:
+                yield self._call(spawning[agent.spawned_by], text, facts)
+            elif agent.spawned_by is None and agent.kind != "warmup" and self._subagent is None:
+                yield _Thing(_END, None, text, facts, address=self._page_of(agent))
+
+    def _part(self, name: str, things: Sequence[_Thing], page: Stretch) -> MapPart:
+        is_in_order = name != "Files changed"
+        here = bisect_right(things, page.behind, key=_order_of) if is_in_order else 0
+        start = max(0, min(here - _BEFORE, len(things) - MAP_LINES)) if is_in_order else 0
+        chosen = things[start : start + MAP_LINES]
+        texts = self._texts(one.message for one in chosen if one.message)
+        lines = [self._line(one, texts, page) for one in chosen]
+        return MapPart(name, len(things), lines, start, len(things) - start - len(chosen))
+
+    def _line(self, one: _Thing, texts: Mapping[int, sqlite3.Row], page: Stretch) -> MapLine:
+        text, facts = one.text, one.facts
+        if row := texts.get(one.message):
+            text = one_line(message_text.typed(row["kind"], row["text"] or "")).strip()
+            facts = terminal.clock(row["timestamp"])
+            if row["kind"] == "compact_summary":
+                text = "Compacted"
+        is_here = page.behind < one.order <= page.until
+        address = one.address if one.place is None else self._address(one.place)
+        return MapLine(_cut_title(text) or "(no text)", facts, address, is_here)
+
+    def _texts(self, messages: Iterable[int]) -> dict[int, sqlite3.Row]:
+        ids = json.dumps(list(messages))
+        return {row["id"]: row for row in sql.ask(self._connection, "pages/map_texts", ids=ids)}
+
+    def _steps(
+        self, prompts: Sequence[_Thing], page: Stretch
+    ) -> dict[int, tuple[str | None, str | None]]:
+        def address(number: int) -> str | None:
+            place = prompts[number].place if 0 <= number < len(prompts) else None
+            return self._address(place) if place is not None else None
+
+        first, end = (bisect_right(prompts, order, key=_order_of) for order in page)
+        return {
+            prompts[number].message: (address(number - 1), address(number + 1))
+            for number in range(first, end)
+        }
+
+    def _order(self, place: BlockPlace) -> MapOrder:
+        return self._files[place.file], place.offset, place.block
+
+    def _short(self, target: str | None) -> str:
+        cwd = self._conversation.session["cwd"]
+        return (target or "").removeprefix(f"{cwd}/" if cwd else "")
+
+
+class _Messages(Sequence[_Thing]):
+    """Messages in order; each becomes a `_Thing` only on demand: there may be very many."""
+
+    def __init__(self, ranks: Mapping[int, int], rows: Iterable[sqlite3.Row]) -> None:
+        self._files = list(ranks)
+        self._found = sorted(
+            (ranks[file], offset, block, message)
+            for message, file, offset, block, *_ in rows
+            if file in ranks
+        )
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, number: int) -> _Thing: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[_Thing]: ...
+    def __getitem__(self, number: int | slice) -> _Thing | list[_Thing]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        rank, offset, block, message = self._found[number]
+        place = BlockPlace(self._files[rank], offset, block)
+        return _Thing((rank, offset, block), place, message=message)
+
+
+def name_of(agent: Subagent) -> str:
+    return (agent.description or agent.agent_type or agent.name or agent.kind)[:_AGENT_NAME]
+
+
+def _order_of(thing: _Thing) -> MapOrder:
+    return thing.order
+
+
+def _place_of(row: sqlite3.Row) -> BlockPlace:
+    return BlockPlace(row["file_id"], row["byte_offset"], row["block"])
+
+
+def _cut_title(text: str) -> str:
+    return text if len(text) <= _LINE_LETTERS else text[: _LINE_LETTERS - 1] + "…"
 
 
 # ------------------------------------------------------------------------------------------------
@@ -139,12 +486,82 @@ class Finder:
 # What an address asks of the pages of a conversation, and what such a page shows.
 
 
+_place = re.compile(
+    r"(?:(?P<file>\d{1,9}):)?(?:B(?P<byte>\d{1,18})|(?P<line>\d{1,15}))(?:\.(?P<block>\d{1,9}))?",
+    re.ASCII,
+)
+
+
+class AddressedPlace(NamedTuple):
+    """A place as an address names it."""
+
+    file: int
+    line: int | None
+    byte: int
+    block: int | None
+
+
+def addressed(text: str | None) -> AddressedPlace | None:
+    """Parse what an address says after `at=`; raise PageError if it is no place."""
+    if not text:
+        return None
+    match = _place.fullmatch(text)
+    if match is None:
+        raise PageError(400, f"{text!r} is not the place of a message. For line 12, use ?at=12")
+    line, block = match["line"], match["block"]
+    return AddressedPlace(
+        file=int(match["file"] or 1),
+        line=int(line) if line else None,
+        byte=int(match["byte"] or 0),
+        block=int(block) if block else None,
+    )
+
+
+def row_id(text: str | None) -> int | None:
+    """Return the id of a row that an address has; raise PageError if it is not a number."""
+    if text is None or text == "":
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise PageError(400, f"{text!r} is not a message id.")
+    return int(text)
+
+
+def line_at(
+    connection: sqlite3.Connection, key: KeyMatch, place: AddressedPlace, path: str
+) -> refs.Line:
+    """Return the line that a place in the files of `key` means, or the nearest with messages.
+
+    Raises PageError, with what to open instead, where the file ends before; `path` is that of the
+    page of `key`.
+    """
+    head = key.text if place.file == 1 else f"{key.text}/{place.file}"
+    file = None
+    try:
+        file = refs.file_of(connection, key, place.file, head)
+        if place.line is None:
+            return _at_byte(connection, refs.Line(key, file, 0, place.byte, place.byte + 1), head)
+        return refs.line_of(connection, key, file, place.line, head)
+    except (NotFoundError, ArchiveError) as error:
+        links = [("The conversation from its beginning", path)]
+        if file is not None and (last := Lines(connection).count(file.id)):
+            number = f"{place.file}:{last}" if place.file > 1 else str(last)
+            links.append((f"Line {last:,}, the last", f"{path}?at={number}"))
+        first, _, hint = str(error).rpartition(". ")  # the hint is one for the command line
+        raise PageError(404, f"{first}." if first else hint, links) from error
+
+
+def _at_byte(connection: sqlite3.Connection, line: refs.Line, head: str) -> refs.Line:
+    if not refs.messages_of(connection, line):
+        raise NotFoundError(f"No message begins at byte {line.byte_offset:,} of {head}.")
+    return line
+
+
 class PageRequest(NamedTuple):
     """What an address asks for."""
 
     agent: str | None
-    at: urls.AddressedPlace | None
-    after: urls.AddressedPlace | None
+    at: AddressedPlace | None
+    after: AddressedPlace | None
     row: int | None
     is_end: bool
     said: bool = False
@@ -238,13 +655,13 @@ class Reader:
         self._permalinks = Permalinks(connection, path)
         self._path = path
         self.notes: list[str] = []
-        self._place: urls.BlockPlace | None = None
-        self._asked_place: urls.BlockPlace | None = None
+        self._place: BlockPlace | None = None
+        self._asked_place: BlockPlace | None = None
         self._named_subagent: int | None = None
         self._targets: frozenset[int] = frozenset()
         session_key, session_id = key.session_key, key.session_id
         if place := asked.at or asked.after:
-            line = urls.find(connection, key, place, path(key.text))
+            line = line_at(connection, key, place, path(key.text))
             session_key, session_id = line.file.session_key, line.file.session_id
             self._name(line, place)
         self._conversation = Conversation(
@@ -263,7 +680,7 @@ class Reader:
             connection, self._files, self._subagent.id if self._subagent else None, self._only
         )
 
-    def _name(self, line: refs.Line, place: urls.AddressedPlace) -> None:
+    def _name(self, line: refs.Line, place: AddressedPlace) -> None:
         """Note the message where the page begins, and those that it marks."""
         self.notes += line.notes
         found = refs.messages_of(self._connection, line)
@@ -271,12 +688,10 @@ class Reader:
             found = [row for row in found if row["block"] == place.block] or found
         row = found[0]
         self._named_subagent = row["subagent_id"]
-        self._place = urls.BlockPlace(line.file.id, row["byte_offset"], row["block"])
+        self._place = BlockPlace(line.file.id, row["byte_offset"], row["block"])
         self._asked_place = self._place
         if row["answers"] is not None:  # a result is inside its call
-            self._place = urls.BlockPlace(
-                row["call_file_id"], row["call_offset"], row["call_block"]
-            )
+            self._place = BlockPlace(row["call_file_id"], row["call_offset"], row["call_block"])
         if self._asked.at is not None:
             self._targets = frozenset(row["id"] for row in found)
             if self._asked.said and not any(row["kind"] in SAID for row in found):
@@ -361,19 +776,19 @@ class Reader:
         if self._asked_place is not None and self._asked.at is not None:
             return finder.at(self._asked_place, is_line=self._asked.at.block is None)
         file = self._files[begin.file] if self._files else 0
-        return finder.at(urls.BlockPlace(file, *(begin.after or (-1, 0))), is_line=False)
+        return finder.at(BlockPlace(file, *(begin.after or (-1, 0))), is_line=False)
 
     def _begin_name(self, begin: Begin) -> str:
         if begin.after is None or self._subagent is not None:
             return ""
-        return self._permalinks.name(urls.BlockPlace(self._files[begin.file], *begin.after))
+        return self._permalinks.name(BlockPlace(self._files[begin.file], *begin.after))
 
     def _map(
         self, begin: Begin, last: list[Message], shown: list[Entry], anchors: Mapping[Line, str]
     ) -> Map:
         """Return the map beside the page, and set the steps between prompts on it."""
 
-        def address(place: urls.BlockPlace) -> str:
+        def address(place: BlockPlace) -> str:
             anchor = anchors.get((place.file, place.offset))
             return f"#{anchor}" if anchor else self._keep(self._permalinks.by_byte(place))
 
@@ -419,7 +834,7 @@ class Reader:
                 entry.becomes_new = address
         return folded, anchors
 
-    def _address(self, place: urls.BlockPlace) -> str | None:
+    def _address(self, place: BlockPlace) -> str | None:
         link = self._permalinks.of([place]).get(place)
         return link.address if link else None
 
@@ -457,7 +872,7 @@ class Reader:
         The one before is '' where it is the first; `last` is the last message of this page.
         """
         earlier = self._paging.before(begin)
-        later = last and urls.BlockPlace(last.file_id, last.byte_offset, last.block)
+        later = last and BlockPlace(last.file_id, last.byte_offset, last.block)
         links = self._permalinks.of(place for place in (earlier, later) if place)
         return (
             self._keep(links[earlier].behind)
@@ -511,7 +926,6 @@ _SCRIPTS = ("session.js", "news.js")
 
 async def view(datasette: Datasette, request: Request) -> Response:
     """Return the page of a conversation; a 300 with all of them where a prefix means several."""
-    from datasette.utils import tilde_encode
     from datasette.utils.asgi import Response
 
     database = pages.named(request, "database")
@@ -520,20 +934,20 @@ async def view(datasette: Datasette, request: Request) -> Response:
     query = (request.args.get("find") or "").strip()
     asked = PageRequest(
         agent=request.args.get("_agent"),
-        at=urls.asked(request.args.get("at")),
-        after=urls.asked(request.args.get("after")),
-        row=urls.row_id(row),
+        at=addressed(request.args.get("at")),
+        after=addressed(request.args.get("after")),
+        row=row_id(row),
         is_end=bool(request.args.get("_end")),
         said=bool(request.args.get("said")),
         find=query[:LONGEST],
         goes=bool(request.args.get("go")),
     )
-    path = partial(session_path, datasette, database)
+    path = Paths(datasette, database).session
     shown = await pages.read(
         datasette, request, database, TABLES,
         lambda connection: _read(connection, prefix, asked, path),
     )  # fmt: skip
-    if isinstance(shown, urls.Link):
+    if isinstance(shown, Link):
         return Response.redirect(shown.address if request.args.get("_at") else shown.behind)
     if isinstance(shown, str):
         return Response.redirect(shown)
@@ -546,23 +960,14 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "shown": shown,
         "session": shown.session,
         "title": shown.session["title"] or "(untitled)",
-        "here": session_path(datasette, database, key),
-        "table": lambda name: datasette.urls.table(database, name),
+        "here": path(key),
         "agent_facts": pages.cut(facts_of(shown.subagent)) if shown.subagent else "",
         "resume": _whole(shown.resume),
-        "tilde": tilde_encode,
-        "display": terminal,
         "kept": asked.keep,
         **_modes(request),
         "asked": asked,
     }
     return await pages.page(datasette, request, "session", context, scripts=_SCRIPTS)
-
-
-def session_path(datasette: Datasette, database: str, key: str) -> str:
-    from datasette.utils import tilde_encode
-
-    return f"{datasette.urls.database(database)}/-/session/{tilde_encode(key)}"
 
 
 def _modes(request: Request) -> dict[str, str]:
@@ -587,7 +992,7 @@ def _whole(command: str | None) -> str | None:
 
 def _read(
     connection: sqlite3.Connection, prefix: str, asked: PageRequest, path: Callable[[str], str]
-) -> Shown | urls.Link | str:
+) -> Shown | Link | str:
     """Return what is on the page, or the address of another one that is asked for.
 
     That is the page of a message whose row is named, or of the first match of what is looked for.
@@ -646,7 +1051,7 @@ async def download(datasette: Datasette, request: Request) -> AsgiStream:
             datasette, request, database, DOWNLOAD_TABLES,
             lambda connection: _write(
                 connection, prefix, form, Choice(redacts=redacts), file,
-                lambda key: session_path(datasette, database, key),
+                Paths(datasette, database).session,
             ),
             queries=_QUERIES,
         )  # fmt: skip
@@ -709,11 +1114,11 @@ async def image(datasette: Datasette, request: Request) -> Response:
     from datasette.utils.asgi import Response
 
     database, prefix = pages.named(request, "database"), pages.named(request, "session")
-    place = urls.asked(request.args.get("at"))
+    place = addressed(request.args.get("at"))
     number = pages.page_number(request.args.get("n"))
     if place is None:
         raise PageError(400, "Add a line to the address, such as ?at=12")
-    path = partial(session_path, datasette, database)
+    path = Paths(datasette, database).session
     media_type, data = await pages.read(
         datasette, request, database, IMAGE_TABLES,
         lambda connection: _read_image(connection, prefix, place, number, path),
@@ -724,13 +1129,13 @@ async def image(datasette: Datasette, request: Request) -> Response:
 def _read_image(
     connection: sqlite3.Connection,
     prefix: str,
-    place: urls.AddressedPlace,
+    place: AddressedPlace,
     number: int,
     path: Callable[[str], str],
 ) -> tuple[str, bytes]:
     """Return the media type and the bytes of an image; raise PageError if there is none."""
     key = pages.find(connection, prefix, path)
-    line = urls.find(connection, key, place, path(key.text))
+    line = line_at(connection, key, place, path(key.text))
     blocks = {row["block"]: row["id"] for row in refs.messages_of(connection, line)}
     message = blocks.get(place.block or 0)
     if message is None or line.notes:
@@ -758,7 +1163,7 @@ def _read_image(
 
 
 NEWS_TABLES = ("messages", "sessions", "subagents", "files")
-MOST = 1_000
+MOST_NEW = 1_000
 """Blocks behind the page that are counted: then there are that many or more."""
 
 
@@ -767,10 +1172,10 @@ async def news(datasette: Datasette, request: Request) -> Response:
     from datasette.utils.asgi import Response
 
     database, prefix = pages.named(request, "database"), pages.named(request, "session")
-    place = urls.asked(request.args.get("after"))
+    place = addressed(request.args.get("after"))
     if place is None:
         raise PageError(400, "Add a line to the address, such as ?after=12")
-    path = partial(session_path, datasette, database)
+    path = Paths(datasette, database).session
     news = await pages.read(
         datasette, request, database, NEWS_TABLES,
         lambda connection: _read_news(connection, prefix, place, path),
@@ -782,11 +1187,11 @@ async def news(datasette: Datasette, request: Request) -> Response:
 def _read_news(
     connection: sqlite3.Connection,
     prefix: str,
-    place: urls.AddressedPlace,
+    place: AddressedPlace,
     path: Callable[[str], str],
 ) -> dict[str, object]:
     key = pages.find(connection, prefix, path)
-    line = urls.find(connection, key, place, path(key.text))
+    line = line_at(connection, key, place, path(key.text))
     last = refs.messages_of(connection, line)[-1]
     behind = sql.ask(
         connection,
@@ -795,11 +1200,437 @@ def _read_news(
         subagent=last["subagent_id"],
         after_offset=last["byte_offset"],
         after_block=last["block"],
-        limit=MOST,
+        limit=MOST_NEW,
     ).fetchall()
     address = ""
     if behind:
-        first = urls.BlockPlace(line.file.id, behind[0]["byte_offset"], 0)
-        address = urls.Permalinks(connection, path).by_byte(first)
+        first = BlockPlace(line.file.id, behind[0]["byte_offset"], 0)
+        address = Permalinks(connection, path).by_byte(first)
     lines = len({row["byte_offset"] for row in behind})
-    return {"lines": lines, "is_more": len(behind) == MOST, "address": address}
+    return {"lines": lines, "is_more": len(behind) == MOST_NEW, "address": address}
+
+
+# ------------------------------------------------------------------------------------------------
+# The timeline of a conversation: turns, tools and subagents as lanes, and the turns as a table.
+#
+# A page has so many turns: a turn is a prompt and all that follows until the next one. It lasts
+# until the last answer or result. The time in which a question or a declined call waited for a
+# person is no part of it. Pauses are cut out of the axis (`lanes`), and each bar is a link to its
+# place.
+#
+# Calls are counted as in the header of the conversation: what repeats another file is left out,
+# and so are the turns that a fork repeats. Calls before the first prompt have a row of their own.
+
+
+# ------------------------------------------------------------------------------------------------
+# Lays spans of time out as bars in lanes, one beside the other, on one axis.
+#
+# The axis shows the time in which something ran: of a pause only a narrow gap is left. Bars that
+# would be too close to be told apart are one, so that a lane has an end however many spans it
+# has.
+
+
+WIDTH = 1_000
+"""Units of the axis."""
+
+_NARROWEST = 3.0  # units of a bar
+_GAP = 6.0  # units of a pause
+
+
+class Span(NamedTuple):
+    """Something that ran from one second to another."""
+
+    start: float
+    end: float
+    text: str
+    address: str
+    is_bad: bool = False
+
+
+class Bar(NamedTuple):
+    """A bar of a lane, in units of the axis; `others` of its spans are not named."""
+
+    x: float
+    width: float
+    text: str
+    address: str
+    is_bad: bool
+    others: int
+
+
+class Axis:
+    """Where on the axis a second is."""
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        """Remember when anything ran."""
+        self._runs: list[tuple[float, float]] = []
+        for start, end in sorted((span.start, span.end) for span in spans):
+            if self._runs and start <= self._runs[-1][1]:
+                self._runs[-1] = self._runs[-1][0], max(end, self._runs[-1][1])
+            else:
+                self._runs.append((start, end))
+        lengths = [end - start for start, end in self._runs]
+        gap = min(_GAP, WIDTH / 4 / max(len(self._runs), 1))
+        self.seconds = sum(lengths)
+        """How long something ran."""
+        scale = (WIDTH - gap * max(len(self._runs) - 1, 0)) / (self.seconds or 1.0)
+        self._scale = scale
+        self._places = [0.0]
+        for length in lengths:
+            self._places.append(self._places[-1] + length * scale + gap)
+
+    def x(self, second: float) -> float:
+        """Return the place of a second; of one in a pause that of the gap."""
+        run = max(bisect_right(self._runs, (second, float("inf"))) - 1, 0)
+        start, end = self._runs[run]
+        return self._places[run] + (min(max(second, start), end) - start) * self._scale
+
+
+def lane(axis: Axis, spans: Iterable[Span], *, merges: bool = True) -> list[Bar]:
+    """Return the bars of a lane, those of what went wrong last, on top of the others.
+
+    Where one `merges`, bars that touch each other are one, which leads to the first of them.
+    """
+    every = sorted(spans)
+    return [
+        bar
+        for is_bad in (False, True)
+        for bar in _bars(axis, (one for one in every if one.is_bad == is_bad), merges)
+    ]
+
+
+def _bars(axis: Axis, spans: Iterable[Span], merges: bool) -> Iterator[Bar]:
+    last: Bar | None = None
+    for span in spans:
+        x = min(axis.x(span.start), WIDTH - _NARROWEST)
+        width = max(axis.x(span.end) - x, _NARROWEST)
+        if merges and last is not None and x < last.x + last.width:
+            end = max(x + width, last.x + last.width)
+            last = last._replace(width=end - last.x, others=last.others + 1)
+            continue
+        if last is not None:
+            yield last
+        last = Bar(x, width, span.text, span.address, span.is_bad, 0)
+    if last is not None:
+        yield last
+
+
+def packed(spans: Iterable[Span], most: int) -> tuple[list[list[Span]], int]:
+    """Return spans in at most so many rows without overlap, and how many have no room."""
+    rows: list[list[Span]] = []
+    left = 0
+    for span in sorted(spans):
+        row = next((row for row in rows if row[-1].end <= span.start), None)
+        if row is not None:
+            row.append(span)
+        elif len(rows) < most:
+            rows.append([span])
+        else:
+            left += 1
+    return rows, left
+
+
+TURNS = 50
+"""Turns on a page."""
+
+_MOST_TOOLS = 6  # lanes of tools; others are in one more
+_MOST_ROWS = 8  # of subagents that run at once
+MOST_NAMED = 5
+"""Subagents of a turn that the table names."""
+
+_TURN_LETTERS = 120  # of a prompt
+
+_OF_AGENTS = json.dumps(
+    ["text", "thinking", "tool_use", "tool_result", "error", "command_output", "bash_output"]
+)
+"""Kinds of messages that end a turn: what an agent or a tool said."""
+
+_DECLINED = "declined"
+
+LineOrder = tuple[int, int]
+"""Number of the file, and the offset in it."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """A prompt, and what followed it."""
+
+    number: int
+    text: str
+    address: str
+    started_at: str | None
+    start: float | None
+    end: float | None
+    calls: int = 0
+    errors: int = 0
+    agents: list[Span] = field(default_factory=list)
+    waits: list[tuple[float, float]] = field(default_factory=list)
+    """When it waited for a person."""
+
+    @property
+    def runs(self) -> list[tuple[float, float]]:
+        """Return when it ran: the time from beginning to end without that of waiting."""
+        if self.start is None or self.end is None:
+            return []
+        runs, start = [], self.start
+        for begin, end in sorted(self.waits):
+            if begin > start:
+                runs.append((start, min(begin, self.end)))
+            start = max(start, end)
+        return [*runs, (start, self.end)] if start < self.end or not runs else runs
+
+    @property
+    def took(self) -> str:
+        """Return how long the turn took, in words."""
+        return terminal.duration(round(sum(end - start for start, end in self.runs) * 1000))
+
+    @property
+    def moment(self) -> str:
+        """Return the local date and time."""
+        return terminal.moment(self.started_at)
+
+
+class Lane(NamedTuple):
+    """A lane of the chart."""
+
+    name: str
+    facts: str
+    kind: str
+    bars: list[Bar]
+
+
+class Timeline(NamedTuple):
+    """What is on one page of a timeline."""
+
+    session: pages.Row
+    turns: list[Turn]
+    total: int
+    lanes: list[Lane]
+    working: str
+    """How long anything ran."""
+    calls: int
+    """Calls of the whole conversation, those of subagents included."""
+    subagent_calls: int
+    not_drawn: int
+    """Subagents for which there was no room."""
+    is_whole: bool
+
+
+async def timeline(datasette: Datasette, request: Request) -> Response:
+    database, prefix = pages.named(request, "database"), pages.named(request, "session")
+    number = pages.page_number(request.args.get("page"))
+    path = Paths(datasette, database).session
+    shown = await pages.read(
+        datasette, request, database, TABLES,
+        lambda connection: _read_timeline(connection, prefix, number, path),
+    )  # fmt: skip
+    title = shown.session["title"] or "(untitled)"
+    context = {
+        "database": database,
+        "shown": shown,
+        "conversation": title,
+        "title": f"Timeline of {title}",
+        "here": path(str(shown.session["session_key"])),
+        "number": number,
+        "pages": -(-shown.total // TURNS),
+        "width": WIDTH,
+        "most_named": MOST_NAMED,
+    }
+    return await pages.page(datasette, request, "timeline", context)
+
+
+def _read_timeline(
+    connection: sqlite3.Connection, prefix: str, number: int, path: Callable[[str], str]
+) -> Timeline:
+    key = pages.find(connection, prefix, path)
+    found = Conversation(
+        connection, key.session_key, session_id=key.session_id,
+        files=MOST_FILES, subagents=MOST_SUBAGENTS,
+    )  # fmt: skip
+    return _TimelineReader(found, path).page(number)
+
+
+class _TimelineReader:
+    def __init__(self, found: Conversation, path: Callable[[str], str]) -> None:
+        self._conversation = found
+        self._connection = found.connection
+        self._permalinks = Permalinks(found.connection, path)
+        self._here = path(str(found.session["session_key"]))
+        files = islice(found.files_with_messages(), MOST_FILES)
+        self._ranks = {file.id: rank for rank, file in enumerate(files)}
+        self._files = list(self._ranks)
+
+    def page(self, number: int) -> Timeline:
+        """Return a page; raise PageError if there are fewer."""
+        rows = self._ask("map_prompts")
+        # What is queued is typed while a turn runs, and belongs to it.
+        begins = (row for row in rows if row["kind"] != "queued_prompt" and not row["is_copy"])
+        prompts = sorted(
+            (*self._order(row), row["id"]) for row in begins if row["file_id"] in self._ranks
+        )
+        first = (number - 1) * TURNS
+        if first and first >= len(prompts):
+            links = [("The timeline from its beginning", f"{self._here}/timeline")]
+            raise PageError(404, f"The timeline has no page {number:,}.", links)
+        calls = self._ask("timeline_calls")
+        own = [row for row in calls if row["subagent_id"] is None and row["file_id"] in self._ranks]
+        turns = self._turns(prompts, first)
+        starts = [one[:2] for one in prompts[first : first + TURNS]]
+        if not first and (before := self._before(own, starts)):
+            turns, starts = [before, *turns], [(-1, 0), *starts]
+        end = prompts[first + TURNS][:2] if first + TURNS < len(prompts) else None
+        spans = list(self._calls(own, turns, starts, end))
+        behind = prompts[first + TURNS][2] if end is not None else None
+        agents = list(self._agents(turns, self._begin_of(behind)))
+        drawn, not_drawn, working = _lanes(turns, spans, agents)
+        return Timeline(
+            pages.brief(self._conversation.session), turns, len(prompts), drawn,
+            terminal.duration(round(working * 1000)), len(calls),
+            sum(row["subagent_id"] is not None for row in calls), not_drawn,
+            max(len(rows), len(calls)) < _MOST_READ,
+        )  # fmt: skip
+
+    def _ask(self, query: str) -> list[sqlite3.Row]:
+        session = self._conversation.session["id"]
+        rows = sql.ask(self._connection, f"pages/{query}", session=session, limit=_MOST_READ)
+        return rows.fetchall()
+
+    def _order(self, row: sqlite3.Row) -> LineOrder:
+        return self._ranks[row["file_id"]], row["byte_offset"]
+
+    def _turns(self, prompts: Sequence[tuple[int, int, int]], first: int) -> list[Turn]:
+        """Return the turns of a page, with the times of their first and last messages."""
+        some = prompts[first : first + TURNS]
+        lasts = [
+            self._last(one, prompts[number] if number < len(prompts) else None)
+            for number, one in enumerate(some, start=first + 1)
+        ]
+        ids = json.dumps([*(one[2] for one in some), *lasts])
+        known = {row["id"]: row for row in sql.ask(self._connection, "pages/map_texts", ids=ids)}
+        turns = []
+        for number, (one, last) in enumerate(zip(some, lasts, strict=True), start=first + 1):
+            row = known[one[2]]
+            start, end = _seconds(row["timestamp"]), _seconds(known[last]["timestamp"])
+            text = one_line(message_text.typed(row["kind"], row["text"] or "")) or "(no text)"
+            turns.append(
+                Turn(
+                    number, text if len(text) <= _TURN_LETTERS else text[: _TURN_LETTERS - 1] + "…",
+                    self._permalinks.by_byte(BlockPlace(self._files[one[0]], one[1], 0)),
+                    row["timestamp"], start, max(start, end) if start and end else start,
+                )
+            )  # fmt: skip
+        return turns
+
+    def _before(self, calls: Sequence[sqlite3.Row], starts: Sequence[LineOrder]) -> Turn | None:
+        """Return a turn for the calls before the first prompt, None if there are none."""
+        before = [row for row in calls if not starts or self._order(row) < starts[0]]
+        if not before:
+            return None
+        first = min(before, key=self._order)
+        times = [
+            second
+            for row in before
+            for column in ("started_at", "ended_at")
+            if (second := _seconds(row[column])) is not None
+        ]
+        place = BlockPlace(first["file_id"], first["byte_offset"], first["block"])
+        return Turn(
+            0, "Before the first prompt", self._permalinks.by_byte(place), first["started_at"],
+            min(times, default=None), max(times, default=None),
+        )  # fmt: skip
+
+    def _last(self, prompt: tuple[int, int, int], behind: tuple[int, int, int] | None) -> int:
+        """Return the message at the end of the turn of a prompt."""
+        rank, offset, message = prompt
+        before = behind[1] if behind is not None and behind[0] == rank else None
+        row = sql.ask(
+            self._connection, "pages/message_before",
+            file=self._files[rank], before_offset=before, kinds=_OF_AGENTS, limit=1,
+        ).fetchone()  # fmt: skip
+        return int(row["id"]) if row and row["byte_offset"] > offset else message
+
+    def _calls(
+        self, rows: Iterable[sqlite3.Row], turns: Sequence[Turn], starts: list[LineOrder],
+        end: LineOrder | None,
+    ) -> Iterator[tuple[str, Span]]:  # fmt: skip
+        """Yield the tools and times of the calls on the page, and count them in their turns."""
+        for row in rows:
+            order = self._order(row)
+            number = bisect_right(starts, order) - 1
+            if number < 0 or (end is not None and order >= end):
+                continue
+            is_bad = row["status"] == "error"
+            turns[number].calls += 1
+            turns[number].errors += is_bad
+            start = _seconds(row["started_at"])
+            if start is None:
+                continue
+            stop = _seconds(row["ended_at"]) or start + (row["duration_ms"] or 0) / 1000
+            if row["status"] == _DECLINED or row["action"] == ASK:
+                turns[number].waits.append((start, stop))
+                stop = start
+            name = one_line(row["name"] or "tool")
+            place = BlockPlace(row["file_id"], row["byte_offset"], row["block"])
+            text = f"{name}, {terminal.clock(row['started_at'])}"
+            address = self._permalinks.by_byte(place)
+            yield name, Span(start, max(start, stop), text, address, is_bad)
+
+    def _begin_of(self, message: int | None) -> float:
+        """Return when a message was said; without one, when nothing more is."""
+        ids = json.dumps([message])
+        row = sql.ask(self._connection, "pages/map_texts", ids=ids).fetchone()
+        return (_seconds(row["timestamp"]) if row else None) or float("inf")
+
+    def _agents(self, turns: Sequence[Turn], until: float) -> Iterator[Span]:
+        """Yield the subagents that began on the page; they are noted in their turns."""
+        timed = [turn for turn in turns if turn.start is not None]
+        begins = [turn.start or 0.0 for turn in timed]
+        for agent in self._conversation.subagents:
+            start, end = _seconds(agent.started_at), _seconds(agent.ended_at)
+            number = bisect_right(begins, start) - 1 if start is not None else -1
+            if start is None or number < 0 or start >= until or agent.kind == "warmup":
+                continue
+            turn = timed[number]
+            text = one_line(name_of(agent))
+            query = urlencode({"_agent": agent.agent_key})
+            span = Span(
+                start, max(start, end or start), text[:_TURN_LETTERS], f"{self._here}?{query}"
+            )
+            turn.agents.append(span)
+            yield span
+
+
+def _lanes(
+    turns: Sequence[Turn], calls: Sequence[tuple[str, Span]], agents: Sequence[Span]
+) -> tuple[list[Lane], int, float]:
+    """Return the lanes of a chart, how many subagents have no room, and how long anything ran."""
+    spans = [
+        Span(start, end, f"{turn.number}: {turn.text}", turn.address)
+        for turn in turns
+        for start, end in turn.runs
+    ]
+    timed = sum(bool(turn.runs) for turn in turns)
+    everything = [*spans, *(span for _, span in calls), *agents]
+    if not everything:
+        return [], 0, 0.0
+    axis = Axis(everything)
+    drawn = [Lane("Turns", f"{timed:,}", "turn", lane(axis, spans, merges=False))]
+    by_tool: dict[str, list[Span]] = {}
+    counts = Counter(name for name, _ in calls)
+    chosen = {name for name, _ in counts.most_common(_MOST_TOOLS)}
+    for name, span in calls:
+        by_tool.setdefault(name if name in chosen else "", []).append(span)
+    for name in (*sorted(chosen, key=lambda name: (-counts[name], name)), ""):
+        if found := by_tool.get(name):
+            facts = terminal.many(len(found), "call")
+            drawn.append(Lane(name or "Other tools", facts, "tool", lane(axis, found)))
+    rows, left = packed(agents, _MOST_ROWS)
+    for number, row in enumerate(rows):
+        facts = f"{len(agents):,}" if not number else ""
+        name = "Subagents" if not number else ""
+        drawn.append(Lane(name, facts, "agent", lane(axis, row)))
+    return drawn, left, axis.seconds
+
+
+def _seconds(text: str | None) -> float | None:
+    return datetime.fromisoformat(text).timestamp() if text else None

@@ -1,4 +1,4 @@
-"""The list of conversations: filtered, in one of three orders, in pages.
+"""The lists of conversations: the first page, and all of them, filtered, in one of three orders.
 
 Filters are parameters of the address, so that other pages link to what they count. Months and days
 are those of the local calendar, as all times on the pages are local.
@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
 
 from .. import sql, terminal
+from ..ask import filters
 from ..ask.filters import Filters, nothing
 from ..terminal import one_line
-from . import charts, pages
-from .conversation import session_path
-from .pages import PageError
-from .urls import Counted
+from . import pages, serve
+from . import usage as charts
+from .pages import PageError, is_for_us, our_databases
+from .urls import Paths, with_query
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import Request, Response
+
 
 TABLES = (
     "sessions", "projects", "sources", "messages", "tool_calls", "files", "responses", "prices"
@@ -59,7 +61,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
     if asked["sort"] not in ("", *SORTS):
         raise PageError(400, f"Unknown order {asked['sort']!r}. Choose one of: {', '.join(SORTS)}.")
     number = pages.page_number(request.args.get("page"))
-    here = list_path(datasette, database)
+    here = Paths(datasette, database).list()
     context = await pages.read(
         datasette, request, database, TABLES,
         lambda connection: _read(connection, asked, number, here),
@@ -71,34 +73,9 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "sorts": SORTS,
         "number": number,
         "here": here,
-        "page_address": lambda page: address(here, {**asked, "page": str(page)}),
-        **links(datasette, database),
+        "page_address": lambda page: with_query(here, {**asked, "page": str(page)}),
     }
     return await pages.page(datasette, request, "conversations", context)
-
-
-def list_path(datasette: Datasette, database: str) -> str:
-    return f"{datasette.urls.database(database)}/-/sessions"
-
-
-def links(datasette: Datasette, database: str) -> dict[str, Callable[..., str]]:
-    here = list_path(datasette, database)
-    base = datasette.urls.database(database)
-    counted = Counted(datasette, database)
-    return {
-        "session_path": lambda key: session_path(datasette, database, key),
-        "project_path": lambda project: f"{base}/-/project/{project}",
-        "list_path": lambda **asked: address(here, asked),
-        "usage_path": lambda key: counted.report("usage-by-session", session=key),
-        "moment": terminal.moment,
-        "many": terminal.many,
-    }
-
-
-def address(here: str, asked: Mapping[str, object]) -> str:
-    """Return the address of the list with these filters; those without a value are left out."""
-    given = {name: str(value) for name, value in asked.items() if value not in (None, "")}
-    return f"{here}?{urlencode(given)}" if given else here
 
 
 def wanted(connection: sqlite3.Connection, asked: Mapping[str, str]) -> dict[str, object]:
@@ -145,11 +122,11 @@ def _read(
     if number > 1 and not found:
         raise PageError(
             404, f"There is no page {number} of this list.",
-            [("First page", address(here, asked))],
+            [("First page", with_query(here, asked))],
         )  # fmt: skip
     left = []
     if not total:
-        why = nothing(Filters.of(asked), lambda other: count(connection, _given(other)))
+        why = nothing(Filters.of(asked), lambda other: count_of(connection, _given(other)))
         left = [*why.lines("conversation")]
     return {
         "rows": found,
@@ -162,7 +139,7 @@ def _read(
     }
 
 
-def count(connection: sqlite3.Connection, asked: Mapping[str, str]) -> int:
+def count_of(connection: sqlite3.Connection, asked: Mapping[str, str]) -> int:
     return rows(connection, 1, **wanted(connection, asked))[1]
 
 
@@ -199,7 +176,7 @@ def _chips(asked: Mapping[str, str], project: str | None, here: str) -> Iterator
     for name in filters.given():
         text = f"project {project}" if name == "project" else filters.told(name)
         text = "with errors" if name == "errors" else text
-        yield Chip(_name(text[0].upper() + text[1:]), address(here, {**asked, name: ""}))
+        yield Chip(_name(text[0].upper() + text[1:]), with_query(here, {**asked, name: ""}))
 
 
 def _name(text: object) -> str:
@@ -209,3 +186,131 @@ def _name(text: object) -> str:
 def _cost(usage: sqlite3.Row) -> str:
     cost, unpriced, partial = usage["cost_usd"], usage["unpriced"], usage["partial"]
     return "" if cost is None and not unpriced else terminal.money(cost, partial, unpriced)
+
+
+# ------------------------------------------------------------------------------------------------
+# The first page: a search, the newest conversations, projects, five weeks of days, and freshness.
+#
+# It is at `/-/assoc`, and at `/` where the server is there for assoc-ingest: under `serve`, and
+# where the only database is one of ours. Datasette's own first page stays at `/-/`. The last
+# seven days are those before today; the calendar ends with the newest activity, so that an old
+# record can be read.
+
+
+FRONT_TABLES = (*TABLES, "issues", "sync_runs")
+NEWEST, PROJECTS, WEEKS = 20, 12, 5
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day of the calendar: `day` as in 2026-01-31, and how dark it is."""
+
+    day: str
+    number: int
+    conversations: int
+    shade: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A common period as filters of the list, and the number of its conversations."""
+
+    text: str
+    asked: dict[str, str]
+    conversations: int
+
+
+async def home(datasette: Datasette, request: Request) -> Response:
+    """Return what is at `/`: our first page where it belongs there, else Datasette's."""
+    is_first = serve.is_switched_on() or len(await our_databases(datasette)) == 1
+    is_ours = is_first and await is_for_us(datasette)
+    if is_ours and await pages.databases(datasette, request, FRONT_TABLES):
+        return await front(datasette, request)
+    return await pages.index(datasette, request)
+
+
+async def front(datasette: Datasette, request: Request) -> Response:
+    """Return the first page of the database `?db=`, else of the first assoc-ingest database."""
+    names = await pages.databases(datasette, request, FRONT_TABLES)
+    if not names:
+        raise PageError(
+            404, "No assoc-ingest database is open here, or you have no permission to see it."
+        )
+    database = request.args.get("db") or names[0]
+    context = await pages.read(datasette, request, database, FRONT_TABLES, _read_front)
+    context |= {
+        "title": "Conversations",
+        "database": database,
+        "databases": names,
+        "weekdays": _WEEKDAYS,
+    }
+    return await pages.page(datasette, request, "front", context)
+
+
+def _read_front(connection: sqlite3.Connection) -> dict[str, object]:
+    newest = sql.ask(connection, "pages/newest_session").fetchone()["ended_at"]
+    found, total = rows(connection, NEWEST)
+    projects = [pages.brief(row) for row in sql.ask(connection, "pages/dashboard_projects")]
+    here = [row for row in projects if row["path"] is None or row["on_disk"] != 0]
+    return {
+        "rows": found,
+        "total": total,
+        "several": len({row["agent"] for row in found}) > 1,
+        "projects": here[:PROJECTS],
+        "has_more_projects": len(projects) > min(len(here), PROJECTS),
+        "elsewhere": len(projects) - len(here),
+        "weeks": _weeks(connection, newest) if newest else [],
+        "spans": list(_spans(connection, newest)) if newest else [],
+        "fresh": sql.ask(connection, "pages/fresh").fetchone(),
+        "read": sql.ask(connection, "pages/indexed_files").fetchone(),
+    }
+
+
+def _spans(connection: sqlite3.Connection, newest: str) -> Iterator[Span]:
+    """Yield the last seven days, and the month of the newest activity, with their lists.
+
+    If nothing was done in the last seven days, there are those before the newest activity, too.
+    """
+    last = datetime.fromisoformat(newest).astimezone().date()
+    week = _span(connection, "The last 7 days", filters.present().date())
+    yield week
+    if not week.conversations:
+        yield _span(connection, "The last 7 days of the record", last)
+    month = f"{last:%Y-%m}"
+    asked = {"month": month}
+    count = count_of(connection, asked)
+    yield Span(f"{month}, the highest cost first", {**asked, "sort": "cost"}, count)
+
+
+def _span(connection: sqlite3.Connection, text: str, last: date) -> Span:
+    first = max(last - timedelta(days=6), date(2000, 1, 1))  # before all times that are stored
+    asked = {"since": f"{first}", "until": f"{last}"}
+    count = count_of(connection, asked)
+    return Span(f"{text} ({terminal.days(first, last, filters.present().date())})", asked, count)
+
+
+def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]]:
+    """Return the weeks up to the one with the newest activity; None for the days after it."""
+    last = datetime.fromisoformat(newest).astimezone().date()
+    days = _days_before(last)
+    spans = json.dumps([(_begin(day), _begin(day + timedelta(days=1))) for day in days])
+    counts = [row["conversations"] for row in sql.ask(connection, "pages/days", days=spans)]
+    top = max(counts)
+    shown: list[Day | None] = [
+        Day(f"{day}", day.day, count, charts.shade(count, top))
+        for day, count in zip(days, counts, strict=True)
+    ]
+    shown += [None] * (-len(shown) % 7)
+    return [shown[start : start + 7] for start in range(0, len(shown), 7)]
+
+
+def _days_before(last: date) -> list[date]:
+    """Return the days from a Monday some weeks ago up to the last one."""
+    count = 7 * (WEEKS - 1) + last.weekday() + 1
+    return [last - timedelta(days=ago) for ago in reversed(range(count))]
+
+
+def _begin(day: date) -> str:
+    """Return the stored form of the time at which a day of the local calendar begins."""
+    return f"{datetime.combine(day, time()).astimezone(UTC):%Y-%m-%dT%H:%M:%S.000Z}"

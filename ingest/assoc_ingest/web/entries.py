@@ -1,122 +1,43 @@
-"""Messages as a page shows them: who wrote them, what is folded, the map, where pages begin."""
+"""The messages of a conversation as a page and as an exported HTML file show them."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from bisect import bisect_right
+from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files as resources
 from itertools import islice
-from typing import NamedTuple, overload
 
 from markupsafe import Markup
 
 from .. import sql, terminal
-from ..ask import conversation, show
+from ..ask import conversation, export, show
+from ..ask import conversation as message_text
 from ..ask.conversation import Conversation, Message, Subagent
+from ..ask.export import ExportedConversation
 from ..ask.show import by_call, facts_of
-from ..records import EDIT
-from ..terminal import one_line, readable
+from ..terminal import one_line, readable, safe
 from . import html, urls
-from .html import Picture, body_of, joined, markdown, plain, shortened, summary_of
-from .pages import Budget, cut
+from .html import (
+    Budget,
+    Picture,
+    WholeText,
+    body_of,
+    fields,
+    joined,
+    markdown,
+    plain,
+    shortened,
+    summary_of,
+)
+from .pages import cut
 from .urls import BlockPlace, Link, MessagePlaces, Permalinks
-
-# ------------------------------------------------------------------------------------------------
-# Where the pages of a conversation begin: behind a place in one of its files.
-
-
-PAGE = 200
-"""Messages on a page, results inside their calls counted."""
-
-_CONTEXT = 6  # messages before the one that a search hit opens on
-
-
-class Begin(NamedTuple):
-    """Where a page begins: behind a place in the file with this number."""
-
-    file: int
-    after: conversation.Place | None
-
-
-FIRST = Begin(0, None)
-_PAGE_END = conversation.Place(2**62, 0)
-
-
-class Paging:
-    """The pages of the main conversation, or of one subagent, in files in order."""
-
-    def __init__(
-        self,
-        connection: sqlite3.Connection,
-        files: Sequence[int],
-        subagent: int | None,
-        only: conversation.Only | None = None,
-    ) -> None:
-        """Remember which messages are paged; `only` those of some kinds, where not all are."""
-        self._connection = connection
-        self._files = files
-        self._subagent = subagent
-        self._kinds = json.dumps(only.kinds) if only else None
-
-    def last(self) -> Begin:
-        return self._back(Begin(len(self._files) - 1, _PAGE_END), PAGE) if self._files else FIRST
-
-    def end(self) -> BlockPlace | None:
-        """Return the place of the last message, of whatever kind, in the last file."""
-        if not self._files:
-            return None
-        file = self._files[-1]
-        row = sql.ask(
-            self._connection, "pages/message_before", file=file, subagent=self._subagent, limit=1
-        ).fetchone()
-        return BlockPlace(file, row["byte_offset"], row["block"]) if row else None
-
-    def behind(self, place: BlockPlace) -> Begin:
-        """Return where the page behind a place begins; the first, if it is in none of the files."""
-        if place.file not in self._files:
-            return FIRST
-        return Begin(self._files.index(place.file), conversation.Place(place.offset, place.block))
-
-    def around(self, place: BlockPlace) -> Begin:
-        """Return where a page begins that has a place, with some messages before it."""
-        begin = self.behind(place)
-        return begin if begin == FIRST else self._back(begin, _CONTEXT)
-
-    def before(self, begin: Begin) -> BlockPlace | None:
-        """Return behind which place the page before another begins; None: it is the first."""
-        if begin == FIRST:
-            return None
-        file, after = begin
-        if after is None:
-            file, after = file - 1, _PAGE_END
-        # The place behind which a page begins is on the page before it.
-        place = conversation.Place(after.byte_offset, after.block + 1)
-        before = self._back(Begin(file, place), PAGE)
-        if before.after is None and before.file:
-            before = self._back(Begin(before.file - 1, _PAGE_END), 0)
-        return before.after and BlockPlace(self._files[before.file], *before.after)
-
-    def _back(self, begin: Begin, count: int) -> Begin:
-        """Return where `count` messages before the beginning of a page is, in the same file."""
-        after = begin.after
-        places = sql.ask(
-            self._connection,
-            "pages/message_before",
-            file=self._files[begin.file],
-            subagent=self._subagent,
-            before_offset=after.byte_offset if after else 0,
-            before_block=after.block if after else 0,
-            kinds=self._kinds,
-            limit=count + 1,
-        ).fetchall()
-        if len(places) <= count:
-            return Begin(begin.file, None)
-        found = conversation.Place(places[-1]["byte_offset"], places[-1]["block"])
-        return Begin(begin.file, found)
-
 
 # ------------------------------------------------------------------------------------------------
 # Messages as a page shows them: who wrote them, what is folded, and what belongs to a call.
@@ -131,7 +52,7 @@ INLINE = 40
 
 _BLOCKS = 4 * INLINE  # of such a subagent: a message may have any number of them
 _MOST_INLINE = 400  # messages of subagents on one page
-_LEVELS = 5  # of subagents inside each other
+_LEVELS_ON_PAGE = 5  # of subagents inside each other
 _MOST_AGENTS = 300  # on one page, however short
 _SUMMARY = 90  # letters of what a folded entry says of itself
 _FACTS = 300  # letters of what is said of a subagent
@@ -252,7 +173,7 @@ class Entries:
         facts = _cut(facts_of(subagent), _FACTS)
         nested = Nested(subagent.agent_key, facts, subagent.message_count, None)
         is_short = subagent.message_count <= min(INLINE, self._room)
-        if is_short and self._level < _LEVELS:
+        if is_short and self._level < _LEVELS_ON_PAGE:
             found = list(self._conversation.subagent_messages(subagent, limit=_BLOCKS + 1))
             if len(found) <= _BLOCKS:
                 self._room -= subagent.message_count
@@ -484,252 +405,372 @@ def with_beginning(
 
 
 # ------------------------------------------------------------------------------------------------
-# The map of a conversation: its prompts in order, the files that it changed, errors, subagents
-# and compactions, each a link to its place.
-#
-# A conversation may have any number of them. Of each kind, the map has those nearest to the page
-# that is read, and says how many come before and behind.
+# Messages as a file to keep shows them: as the pages do, with all of their texts and images.
 
 
-MOST = 100
-"""Lines of each part of a map."""
+LARGEST_IMAGE = 3_000_000
+"""Characters of base64 of one image, about 2 MB; a larger one is left out."""
 
-_MOST_READ = 60_000  # prompts of a conversation that are looked at, and calls
-_LETTERS = 80  # of a line
-_LONGEST_NAME = 500  # letters of the name of a subagent that are looked at
-_BEFORE = MOST // 4  # lines before those that are on the page
-
-Order = tuple[float, int, int]
-"""Number of the file, offset and block: what comes first is smaller."""
-
-_END: Order = (float("inf"), 0, 0)
+_ALL_IMAGES = 40_000_000  # characters of base64 of all images of a file
+_LEVELS = 20  # of subagents inside each other; a deeper one is at the end
 
 
-class Stretch(NamedTuple):
-    """What of a conversation is on a page: behind one place, up to another."""
+class ExportedEntries(Entries):
+    """Entries with all of their texts. A subagent is not in its entry: `_Page` writes it there."""
 
-    behind: Order
-    until: Order
+    def __init__(self, conversation: ExportedConversation) -> None:
+        super().__init__(conversation, budget=WholeText())
+        self._exported = conversation
+        self._room_for_images = _ALL_IMAGES
 
+    def new_in(self, level: int, call: int) -> list[Subagent]:
+        """Return the subagents that a call spawned and that are not shown yet."""
+        found = self._spawned.get(call, ()) if level < _LEVELS else ()
+        return self.new(found)
 
-class MapLine(NamedTuple):
-    """A line of the map."""
+    def new(self, subagents: Iterable[Subagent]) -> list[Subagent]:
+        """Return those that are not shown yet; from now on they are."""
+        new = [one for one in subagents if one.id not in self._shown]
+        self._shown.update(one.id for one in new)
+        return new
 
-    text: str
-    facts: str
-    address: str
-    is_here: bool
-    """Is its place on the page?"""
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """Write messages of a subagent: without the days, which are those around it."""
+        day, self._day = self._day, "nested"
+        yield
+        self._day = day
 
+    def nested_all(self, subagents: Sequence[Subagent]) -> tuple[list[Nested], int]:
+        """Return nothing: a long one would be in memory."""
+        return [], 0
 
-class MapPart(NamedTuple):
-    """Things of one kind; `before` and `behind` are how many more there are."""
+    def _entry(self, message: Message) -> Entry:
+        entry = super()._entry(message)
+        if entry.shape == "typed":  # whoever reads the file may be someone else
+            entry.who = entry.who.replace("You", "User")
+        return entry
 
-    name: str
-    total: int
-    lines: list[MapLine]
-    before: int
-    behind: int
+    def _call(self, message: Message) -> Entry:
+        entry = super()._call(message)
+        entry.body += _rest_of_input(message, self._budget)
+        if message.result_id is not None and entry.result is not None:
+            entry.result += self._images(message.result_id, str(entry.result))
+        if output := self._exported.output_file(message):
+            whole = shortened(output, self._budget)
+            entry.result = (entry.result or Markup("")) + _WHOLE_OUTPUT.format(whole)
+        return entry
 
-
-@dataclass(frozen=True, slots=True)
-class Map:
-    """The map beside one page."""
-
-    parts: list[MapPart]
-    steps: Mapping[int, tuple[str | None, str | None]]
-    """Of each prompt on the page, by its message: what opens those before and behind it."""
-    is_whole: bool
-    """False: the conversation has more than is looked at."""
-
-
-class _Thing(NamedTuple):
-    """What the map has a line for."""
-
-    order: Order
-    place: BlockPlace | None
-    text: str = ""
-    """'' for a message, whose text is read when its line is made."""
-    facts: str = ""
-    message: int = 0
-    address: str = ""
-    """Of what has no place in the conversation."""
-
-
-class Mapper:
-    """Makes the map of a conversation, or of one subagent of it."""
-
-    def __init__(
-        self,
-        conversation: Conversation,
-        subagent: Subagent | None,
-        files: Sequence[int],
-        address: Callable[[BlockPlace], str],
-        page_of: Callable[[Subagent], str],
-    ) -> None:
-        """Remember what is mapped: `files` in order; `address` says what opens a place."""
-        self._connection = conversation.connection
-        self._conversation = conversation
-        self._subagent = subagent
-        self._files = {file: rank for rank, file in enumerate(files)}
-        self._address = address
-        self._page_of = page_of
-        self._is_whole = True
-
-    def map(self, page: Stretch) -> Map:
-        prompts = _Messages(self._files, self._ask("map_prompts"))
-        notices = _Messages(self._files, self._ask("map_notices", kind="error"))
-        compacted = _Messages(self._files, self._ask("map_notices", kind="compact_summary"))
-        calls = self._calls()
-        errors = [
-            self._call(row, one_line(f"{row['name']} {self._short(row['target'])}"))
-            for row in calls
-            if row["status"] == "error"
-        ]
-        found = (
-            ("Prompts", prompts),
-            ("Files changed", list(self._edited(calls))),
-            ("Errors", sorted([*errors, *notices])),
-            ("Subagents", sorted(self._agents(calls))),
-            ("Compactions", compacted),
-        )
-        parts = [self._part(name, things, page) for name, things in found if things]
-        return Map(parts, self._steps(prompts, page), self._is_whole)
-
-    def _ask(self, query: str, **more: object) -> list[sqlite3.Row]:
-        rows = sql.ask(
-            self._connection,
-            f"pages/{query}",
-            session=self._conversation.session["id"],
-            subagent=self._subagent.id if self._subagent else None,
-            limit=_MOST_READ,
-            **more,
-        ).fetchall()
-        self._is_whole &= len(rows) < _MOST_READ
-        return rows
-
-    def _calls(self) -> list[sqlite3.Row]:
-        """Return calls in order; of one that several files of the conversation have, the first."""
-        rows = [row for row in self._ask("map_calls") if row["file_id"] in self._files]
-        rows.sort(key=lambda row: self._order(_place_of(row)))
-        first: dict[object, sqlite3.Row] = {}
-        for row in rows:
-            first.setdefault(row["tool_use_id"] or row["id"], row)
-        return list(first.values())
-
-    def _call(self, row: sqlite3.Row, text: str, facts: str = "") -> _Thing:
-        place = _place_of(row)
-        return _Thing(self._order(place), place, text or "tool", facts)
-
-    def _edited(self, calls: Iterable[sqlite3.Row]) -> Iterator[_Thing]:
-        """Yield files, those that were changed most often first, each with its first change."""
-        first: dict[str, sqlite3.Row] = {}
-        counts: Counter[str] = Counter()
-        for row in calls:
-            if row["action"] != EDIT or row["status"] in ("error", "declined"):
-                continue
-            targets = json.loads(row["paths"]) if row["paths"] else [row["target"]]
-            for target in filter(None, targets):
-                first.setdefault(target, row)
-                counts[target] += 1
-        for target, count in counts.most_common():
-            yield self._call(
-                first[target], one_line(self._short(target)), terminal.many(count, "change")
+    def _aside(self, message: Message) -> Entry:
+        if message.kind == "image":
+            entry = self._new(message, "aside", "Image")
+            entry.body = self._images(message.id, message.content)
+            entry.body = entry.body or Markup('<p class="ai-image">{}</p>').format(
+                readable(message.content)
             )
+            return entry
+        entry = super()._aside(message)
+        if message.kind == "task_notification":  # of which a page shows the summary
+            entry.summary = entry.summary or one_line(
+                message_text.heard(message.kind, message.content)
+            )
+            entry.body = shortened(message.content.strip(), self._budget)
+        if message.kind == "thinking":
+            entry.summary = entry.summary or one_line(message.content)
+        return entry
 
-    def _agents(self, calls: Iterable[sqlite3.Row]) -> Iterator[_Thing]:
-        """Yield the subagents that were spawned here, and those whose call is unknown."""
-        spawning = {row["id"]: row for row in calls if row["spawned"]}
-        for agent in self._conversation.subagents:
-            text = one_line(name_of(agent))
-            facts = terminal.many(agent.message_count, "message")
-            if agent.spawned_by in spawning:
-                yield self._call(spawning[agent.spawned_by], text, facts)
-            elif agent.spawned_by is None and agent.kind != "warmup" and self._subagent is None:
-                yield _Thing(_END, None, text, facts, address=self._page_of(agent))
-
-    def _part(self, name: str, things: Sequence[_Thing], page: Stretch) -> MapPart:
-        is_in_order = name != "Files changed"
-        here = bisect_right(things, page.behind, key=_order_of) if is_in_order else 0
-        start = max(0, min(here - _BEFORE, len(things) - MOST)) if is_in_order else 0
-        chosen = things[start : start + MOST]
-        texts = self._texts(one.message for one in chosen if one.message)
-        lines = [self._line(one, texts, page) for one in chosen]
-        return MapPart(name, len(things), lines, start, len(things) - start - len(chosen))
-
-    def _line(self, one: _Thing, texts: Mapping[int, sqlite3.Row], page: Stretch) -> MapLine:
-        text, facts = one.text, one.facts
-        if row := texts.get(one.message):
-            text = one_line(conversation.typed(row["kind"], row["text"] or "")).strip()
-            facts = terminal.clock(row["timestamp"])
-            if row["kind"] == "compact_summary":
-                text = "Compacted"
-        is_here = page.behind < one.order <= page.until
-        address = one.address if one.place is None else self._address(one.place)
-        return MapLine(_cut_title(text) or "(no text)", facts, address, is_here)
-
-    def _texts(self, messages: Iterable[int]) -> dict[int, sqlite3.Row]:
-        ids = json.dumps(list(messages))
-        return {row["id"]: row for row in sql.ask(self._connection, "pages/map_texts", ids=ids)}
-
-    def _steps(
-        self, prompts: Sequence[_Thing], page: Stretch
-    ) -> dict[int, tuple[str | None, str | None]]:
-        def address(number: int) -> str | None:
-            place = prompts[number].place if 0 <= number < len(prompts) else None
-            return self._address(place) if place is not None else None
-
-        first, end = (bisect_right(prompts, order, key=_order_of) for order in page)
-        return {
-            prompts[number].message: (address(number - 1), address(number + 1))
-            for number in range(first, end)
-        }
-
-    def _order(self, place: BlockPlace) -> Order:
-        return self._files[place.file], place.offset, place.block
-
-    def _short(self, target: str | None) -> str:
-        cwd = self._conversation.session["cwd"]
-        return (target or "").removeprefix(f"{cwd}/" if cwd else "")
+    def _images(self, message: int, text: str) -> Markup:
+        shown = []
+        for image in self._exported.images(message, text):
+            if not image.data or len(image.data) > min(LARGEST_IMAGE, self._room_for_images):
+                shown.append(_NO_IMAGE.format(image.placeholder))
+                continue
+            self._room_for_images -= len(image.data)
+            shown.append(_IMAGE.format(image.media_type, image.data, image.placeholder))
+        return joined(shown)
 
 
-class _Messages(Sequence[_Thing]):
-    """Messages in order; each becomes a `_Thing` only on demand: there may be very many."""
+def _rest_of_input(message: Message, budget: Budget) -> Markup:
+    """Return what the shape in which a page shows an input leaves out of it."""
+    arguments = show.arguments_of(message)
+    changes = show.changes_of(message)
+    if changes and not isinstance(arguments.get("edits"), list):
+        return fields(message_text.rest_of(arguments), budget)
+    is_list = show.things_to_do(message) is not None
+    if is_list or changes:
+        whole = json.dumps(arguments, ensure_ascii=False, indent=2)
+        return _INPUT.format(shortened(whole, budget))
+    return Markup("")
 
-    def __init__(self, ranks: Mapping[int, int], rows: Iterable[sqlite3.Row]) -> None:
-        self._files = list(ranks)
-        self._found = sorted(
-            (ranks[file], offset, block, message)
-            for message, file, offset, block, *_ in rows
-            if file in ranks
+
+_WHOLE_OUTPUT = Markup('<div class="ai-label">Whole output, from its own file</div>{}')
+_INPUT = Markup('<details><summary class="ai-facts">Input as JSON</summary>{}</details>')
+_IMAGE = Markup('<img class="ai-picture" src="data:{};base64,{}" alt="{}">')
+_NO_IMAGE = Markup('<p class="ai-image">{}: too large for this file, or not an image</p>')
+
+
+# ------------------------------------------------------------------------------------------------
+# One conversation as one HTML file that needs nothing else: no server, no network, no script.
+#
+# Its style is inline, images are in it, and its policy lets nothing load and nothing run but the
+# few lines of script that open and close what is folded. It is yielded piece by piece, so that a
+# conversation of any length is written; what is inside of a subagent is, too.
+
+
+_LONG_TITLE = 80  # letters, from which it is set smaller
+_PROMPT = 90  # letters of a prompt in the table of contents
+
+
+def pieces(connection: sqlite3.Connection, conversation: ExportedConversation) -> Iterator[str]:
+    for piece in _Page(connection, conversation).pieces():
+        yield safe(piece)  # titles and names may hold letters that reverse a line
+
+
+def index(title: str, rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    """Yield a page that links to files: the name of each, its title, and facts about it."""
+    yield _head(title)
+    yield Markup('<main id="content"><h1>{}</h1><ul class="ai-index">').format(title)
+    for name, text, about in rows:
+        yield safe(_INDEXED.format(name, one_line(text), one_line(about)))
+    yield Markup("</ul></main></body></html>\n")
+
+
+class _Page:
+    """Writes the pieces of one conversation."""
+
+    def __init__(self, connection: sqlite3.Connection, conversation: ExportedConversation) -> None:
+        self._connection = connection
+        self._conversation = conversation
+        self._entries = ExportedEntries(conversation)
+        self._anchors: dict[int, str] = {}
+        self._calls: dict[int, int] = {}
+        self._level = 0
+
+    def pieces(self) -> Iterator[Markup]:
+        title = export.title_of(self._conversation)
+        yield _head(title)
+        yield Markup('<div class="ai-sheet">')
+        yield from self._header(title)
+        yield from self._contents()
+        yield Markup('<main id="content">')
+        yield from self._messages()
+        yield from self._unspawned()
+        yield Markup('<footer class="ai-facts">')
+        for sentence in export.closing(self._conversation):
+            yield Markup("<p>{}</p>").format(sentence)
+        yield Markup("</footer></main></div><script>{}</script></body></html>\n").format(
+            _static("export.js")
         )
 
-    def __len__(self) -> int:
-        return len(self._found)
+    def _header(self, title: str) -> Iterator[Markup]:
+        conversation = self._conversation
+        name = Markup(' class="ai-long"') if len(title) > _LONG_TITLE else ""
+        yield Markup('<header class="ai-head"><h1{}>{}</h1><dl class="ai-grid">').format(
+            name, title
+        )
+        for name, value in export.facts(self._connection, conversation):
+            yield Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(name, value)
+        yield Markup("</dl>")
+        if conversation.resume is not None:
+            yield _RESUME.format(conversation.resume)
+        listed = [_link(*link) for link in export.exported_links(self._connection, conversation)]
+        if listed:
+            yield Markup('<ul class="ai-links">{}</ul>').format(joined(listed))
+        files = joined(Markup("<li>{}</li>").format(one) for one in export.places(conversation))
+        yield _FILES.format(files)
+        yield Markup('<button id="fold" type="button" hidden>Expand all</button></header>')
 
-    @overload
-    def __getitem__(self, number: int) -> _Thing: ...
-    @overload
-    def __getitem__(self, number: slice) -> list[_Thing]: ...
-    def __getitem__(self, number: int | slice) -> _Thing | list[_Thing]:
-        if isinstance(number, slice):
-            return [self[one] for one in range(*number.indices(len(self)))]
-        rank, offset, block, message = self._found[number]
-        place = BlockPlace(self._files[rank], offset, block)
-        return _Thing((rank, offset, block), place, message=message)
+    def _contents(self) -> Iterator[Markup]:
+        """Yield the table of contents: what was typed, in order."""
+        yield Markup('<nav class="ai-toc" aria-label="Prompts" tabindex="0"><h2>Prompts</h2><ol>')
+        for message in self._conversation.prompts():
+            text = one_line(message_text.typed(message.kind, message.content))
+            shown = text if len(text) <= _PROMPT else text[: _PROMPT - 1] + "…"
+            anchor = self._conversation.anchor(message)
+            yield _PROMPTED.format(anchor, shown, terminal.clock(message.timestamp))
+        yield Markup("</ol></nav>")
+
+    def _messages(self) -> Iterator[Markup]:
+        written = 0
+        for file in self._conversation.files_with_messages():
+            if written:
+                path = self._conversation.clean(file.path)
+                yield Markup('<h2 class="ai-rule">{}</h2>').format(one_line(path))
+            for piece in self._shown(self._conversation.messages(file), None):
+                written += 1
+                yield piece
+        if not written:
+            yield Markup('<p class="ai-empty">No messages of this session are indexed.</p>')
+
+    def _unspawned(self) -> Iterator[Markup]:
+        """Yield the subagents that stand in no call, and how many are not shown."""
+        rest = self._entries.new(self._conversation.subagents)
+        stubs = [one for one in rest if one.kind == "warmup"]
+        hidden = []
+        if not self._conversation.choice.tools:
+            hidden, rest = [one for one in rest if one.kind != "warmup"], stubs
+        if len(rest) > len(stubs):
+            yield Markup('<h2 class="ai-rule">Subagents without a call here</h2>')
+        for subagent in rest:
+            if subagent.kind != "warmup":
+                yield from self._subagent(subagent)
+        for count, word in ((len(hidden), "subagent"), (len(stubs), "warm-up agent")):
+            if count:
+                text = f"{terminal.many(count, word)} not shown."
+                yield Markup('<p class="ai-empty">{}</p>').format(text)
+
+    def _shown(self, messages: Iterable[Message], agent: str | None) -> Iterator[Markup]:
+        """Yield what messages look like, each entry when it is complete."""
+        for entry in self._entries.of(self._named(messages, agent)):
+            yield from self._entry(entry, agent)
+
+    def _named(self, messages: Iterable[Message], agent: str | None) -> Iterator[Message]:
+        """Yield messages, and remember the anchor of each until it is written."""
+        for message in messages:
+            self._anchors[message.id] = self._conversation.anchor(message, agent)
+            if message.tool_call_id is not None:
+                self._calls[message.id] = message.tool_call_id
+            yield message
+
+    def _entry(self, entry: Entry, agent: str | None) -> Iterator[Markup]:
+        anchor = self._anchors.pop(entry.id, "")
+        if entry.shape == "rule":
+            yield _RULE.format(
+                _id(anchor), entry.who, " ai-compacted" if entry.kind == "system" else ""
+            )
+        elif entry.shape == "noise":
+            inner = joined(_ANCHOR.format(self._anchors.pop(one)) for one in entry.ids)
+            yield _NOISE.format(anchor, entry.summary, inner + entry.body)
+        elif entry.shape == "call":
+            yield from self._call(entry, anchor, agent)
+        elif entry.summary:
+            yield _FOLDED.format(
+                anchor, entry.shape, _kind(entry), entry.who, entry.summary, _badges(entry),
+                entry.body, _clock(entry, anchor),
+            )  # fmt: skip
+        else:
+            yield _ARTICLE.format(
+                anchor, entry.shape, _kind(entry), entry.who, _clock(entry, anchor),
+                _badges(entry), entry.body,
+            )  # fmt: skip
+
+    def _call(self, entry: Entry, anchor: str, agent: str | None) -> Iterator[Markup]:
+        subagents = self._entries.new_in(self._level, self._calls.pop(entry.id, 0))
+        about = [entry.facts, terminal.many(len(subagents), "subagent") if subagents else ""]
+        yield _CALL.format(
+            anchor, " ai-failed" if entry.is_error else "", entry.who, entry.summary,
+            " · ".join(filter(None, about)), _badges(entry), entry.body,
+        )  # fmt: skip
+        for subagent in subagents:
+            yield from self._subagent(subagent)
+        result = entry.ids[0] if entry.ids else None
+        name = self._conversation.result_anchor(result, agent) if result is not None else None
+        if entry.result:
+            yield _RESULT.format(_id(name or ""), _clock(entry, name or anchor), entry.result)
+        else:
+            text = "No result" if result is None else "Empty result"
+            yield _NO_RESULT.format(_id(name or ""), text, _clock(entry, name or anchor))
+        yield Markup("</details>\n")
+
+    def _subagent(self, subagent: Subagent) -> Iterator[Markup]:
+        yield _AGENT.format(one_line(facts_of(subagent)))
+        self._level += 1
+        with self._entries.nested():
+            messages = self._conversation.subagent_messages(subagent)
+            yield from self._shown(messages, subagent.agent_key)
+        self._level -= 1
+        yield Markup("</details>\n")
 
 
-def name_of(agent: Subagent) -> str:
-    return (agent.description or agent.agent_type or agent.name or agent.kind)[:_LONGEST_NAME]
+def _head(title: str) -> Markup:
+    style, script = _static("assoc.css", "export.css"), _static("export.js")
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)};"
+        " img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    return _HEAD.format(policy, title, style)
 
 
-def _order_of(thing: _Thing) -> Order:
-    return thing.order
+@cache
+def _static(*names: str) -> Markup:
+    """Return files of our own, one behind the other."""
+    place = resources(__package__).joinpath("static")
+    text = "".join(place.joinpath(name).read_text("utf-8") for name in names)
+    return Markup(text)  # noqa: S704 - no stored text
 
 
-def _place_of(row: sqlite3.Row) -> BlockPlace:
-    return BlockPlace(row["file_id"], row["byte_offset"], row["block"])
+def _hash(text: str) -> str:
+    """Return how a policy names an inline text that is allowed."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _cut_title(text: str) -> str:
-    return text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…"
+def _link(kind: str, url: str, title: str) -> Markup:
+    if url.startswith(("https://", "http://")):
+        return _LINK.format(kind, url, title)
+    return Markup("<li>{} {}</li>").format(kind, title)
+
+
+def _id(anchor: str) -> Markup:
+    return Markup(' id="{}"').format(anchor) if anchor else Markup("")
+
+
+def _kind(entry: Entry) -> str:
+    return "error" if entry.is_error else entry.shape
+
+
+def _clock(entry: Entry, anchor: str) -> Markup:
+    return _CLOCK.format(anchor, entry.moment, entry.clock or "#")
+
+
+def _badges(entry: Entry) -> Markup:
+    found = [_BADGE.format(text, about) for text, about in _COPY if entry.is_copy]
+    found += [_TAKEN_BACK] if entry.is_superseded else []
+    found += [_BAD] if entry.is_error else []
+    return joined(found)
+
+
+_COPY = [("copy", "Also part of the conversation that this one continues or repeats")]
+_BADGE = Markup(' <span class="ai-badge" title="{1}">{0}</span>')
+_TAKEN_BACK = _BADGE.format("taken back", "It was rewound, rolled back or reverted")
+_BAD = Markup(' <span class="ai-badge ai-bad">error</span>')
+_HEAD = Markup("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<meta name="generator" content="assoc-ingest">
+<title>{}</title>
+<style>{}</style>
+</head>
+<body>
+""")
+_RESUME = Markup(
+    '<p class="ai-resume">Resume: <code class="ai-copy" title="Click to select">{}</code></p>'
+)
+_LINK = Markup('<li>{} <a href="{}" rel="noopener noreferrer nofollow">{}</a></li>')
+_FILES = Markup('<details class="ai-origin"><summary>Source files</summary><ul>{}</ul></details>')
+_PROMPTED = Markup('<li><a href="#{}">{}</a> <span class="ai-facts">{}</span></li>\n')
+_INDEXED = Markup('<li><a href="{}">{}</a> <span class="ai-facts">{}</span></li>\n')
+_RULE = Markup('<h2 class="ai-rule{2}"{0}>{1}</h2>\n')
+_ANCHOR = Markup('<a class="ai-anchor" id="{}"></a>')
+_NOISE = Markup('<details class="ai-noise" id="{}"><summary>{}</summary>{}</details>\n')
+_FOLDED = Markup(
+    '<article class="ai-{1} ai-kind-{2}" id="{0}"><details><summary><b>{3}</b> '
+    '<span class="ai-what">{4}</span>{5}</summary><div class="ai-prose">{6}</div>{7}</details>'
+    "</article>\n"
+)
+_ARTICLE = Markup(
+    '<article class="ai-{1} ai-kind-{2}" id="{0}"><div class="ai-label"><b>{3}</b> {4}{5}</div>'
+    '<div class="ai-prose">{6}</div></article>\n'
+)
+_CALL = Markup(
+    '<details class="ai-call{1}" id="{0}"><summary><b>{2}</b> <span class="ai-what">{3}</span> '
+    '<span class="ai-facts">{4}</span>{5}</summary>{6}\n'
+)
+_RESULT = Markup('<div class="ai-result"{}><div class="ai-label">Result {}</div>{}</div>')
+_NO_RESULT = Markup('<p class="ai-label"{}>{} {}</p>')
+_AGENT = Markup('<details class="ai-agent"><summary><b>Subagent</b> {}</summary>\n')
+_CLOCK = Markup('<a class="ai-clock" href="#{}" title="{}">{}</a>')

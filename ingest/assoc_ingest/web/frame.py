@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from markupsafe import Markup
 
@@ -18,10 +18,9 @@ from .. import sql
 from ..ask.filters import as_given
 from ..terminal import moment, one_line, unknown_of
 from . import pages
-from .conversation import session_path
 from .pages import PageError, is_for_us, our_databases
 from .reports import Report, report_of, totals
-from .urls import BlockPlace, Permalinks
+from .urls import PREFIX, BlockPlace, Paths, Permalinks
 
 # ------------------------------------------------------------------------------------------------
 # Readable cells in Datasette's tables: times, links to conversations, addresses.
@@ -54,31 +53,24 @@ def is_worth_it(column: str, value: object) -> bool:
     )
 
 
-def cell(row: Any, value: str | float, column: str, table: str | None, base: str) -> Markup | None:
-    """Return a cell as HTML, None where it stays as it is.
-
-    `table` is None for the rows of a query. `base` is the address of the database, without a slash
-    at its end.
-    """
+def cell(
+    row: Any, value: str | float, column: str, table: str | None, paths: Paths
+) -> Markup | None:
+    """Return a cell as HTML, None where it stays as it is; `table` is None for a query's rows."""
     if not isinstance(value, str):
         counts = {name: _get(row, name) for name in ("partial", "unpriced", "is_lower_bound")}
         known = {name: count for name, count in counts.items() if count is not _ABSENT}
         return Markup("≥{}").format(value) if any(unknown_of(column, known)) else None
     if column == "session_key":
-        return _conversation(base, value, value)
+        return _conversation(paths, value, value)
     if _is_title_of_session(row, column, table):
-        return _conversation(base, _get(row, "session_key"), value)
+        return _conversation(paths, _get(row, "session_key"), value)
     if _time.fullmatch(value):
         return _moment(value)
     if _address.fullmatch(value):
         shown = value if len(value) <= _LONG else value[:_LONG] + "…"
         return Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>').format(value, shown)
     return None
-
-
-def conversation_path(key: str) -> str:
-    """Return where the page of a conversation is below the address of its database."""
-    return f"/-/session/{quote(key, safe='')}"
 
 
 def _is_title_of_session(row: Any, column: str, table: str | None) -> bool:
@@ -91,8 +83,8 @@ def _is_title_of_session(row: Any, column: str, table: str | None) -> bool:
     return column == "session" or (column == "title" and _get(row, "session") is _ABSENT)
 
 
-def _conversation(base: str, key: str, text: str) -> Markup:
-    return Markup('<a href="{}{}">{}</a>').format(base, conversation_path(key), text)
+def _conversation(paths: Paths, key: str, text: str) -> Markup:
+    return Markup('<a href="{}">{}</a>').format(paths.session(key), text)
 
 
 def _moment(value: str) -> Markup | None:
@@ -137,8 +129,7 @@ async def links_of_row(
     """
     from datasette import Forbidden
 
-    base = datasette.urls.database(database)
-    reader = _Reader(table, row, base, lambda key: session_path(datasette, database, key))
+    reader = _Reader(table, row, Paths(datasette, database))
     try:
         return await pages.read(
             datasette, request, database, TABLES, lambda connection: list(reader.ways(connection))
@@ -150,8 +141,7 @@ async def links_of_row(
 class _Reader(NamedTuple):
     table: str
     row: Mapping[str, Any]
-    base: str
-    path: Callable[[str], str]
+    paths: Paths
 
     def ways(self, connection: sqlite3.Connection) -> Iterator[Way]:
         message = self._message(connection)
@@ -162,13 +152,13 @@ class _Reader(NamedTuple):
             session=self._id("session"), subagent=self._id("subagent"),
         ).fetchone()  # fmt: skip
         if owner["agent_key"]:
-            yield Way("Open the subagent", self.path(owner["agent_key"]))
+            yield Way("Open the subagent", self.paths.session(owner["agent_key"]))
         if owner["session_key"]:
             title = one_line(owner["title"] or "(untitled)")[:_LONGEST_TITLE]
-            yield Way(f"Open the conversation: {title}", self.path(owner["session_key"]))
-        for what in ("project", "team"):
+            yield Way(f"Open the conversation: {title}", self.paths.session(owner["session_key"]))
+        for what, path in (("project", self.paths.project), ("team", self.paths.team)):
             if (number := self._id(what)) is not None:
-                yield Way(f"Open the {what}", f"{self.base}/-/{what}/{number}")
+                yield Way(f"Open the {what}", path(number))
 
     def _id(self, what: str) -> int | None:
         """Return the id of the session, project or such that the row is, or refers to."""
@@ -181,7 +171,7 @@ class _Reader(NamedTuple):
             return None
         block = self.row.get("block")
         place = BlockPlace(file, offset, block if isinstance(block, int) else 0)
-        link = Permalinks(connection, self.path).of([place]).get(place)
+        link = Permalinks(connection, self.paths.session).of([place]).get(place)
         # Another line of the file has no message of its own: the page shows the nearest.
         return link.address if link is not None else None
 
@@ -274,7 +264,7 @@ _SECTIONS = (
     ("Search", re.compile(r"/-/assoc/search/?")),
     ("Dashboard", re.compile(r"/-/assoc/dashboard/?|/[^/]+/-/(?:project|team)/.*")),
     ("Conversations", re.compile(r"/|/-/assoc/?|/[^/]+/-/sessions?(?:/.*)?")),
-    ("Reports", re.compile(rf"/[^/]+/(?:-/reports/?|{pages.PREFIX}.*)")),
+    ("Reports", re.compile(rf"/[^/]+/(?:-/reports/?|{PREFIX}.*)")),
     ("Tables", re.compile(r"/-/|/[^/]+(?:/[^-].*)?")),
 )
 """To which place of the navigation an address belongs: the first that fits."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,11 +13,10 @@ from markupsafe import Markup
 
 from .. import sql, terminal
 from . import pages
-from .charts import Cost, together
-from .conversation import session_path
-from .html import fields, markdown
-from .pages import MOST_LINKS, Budget, PageError
-from .urls import Counted
+from .html import Budget, fields, markdown
+from .pages import MOST_LINKS, PageError
+from .urls import Paths
+from .usage import Cost, together
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -29,11 +28,15 @@ if TYPE_CHECKING:
 
 
 def named_row(
-    connection: sqlite3.Connection, query: str, wanted: str, word: str, address: str
+    connection: sqlite3.Connection,
+    query: str,
+    wanted: str,
+    word: str,
+    address: Callable[[object], str],
 ) -> pages.Row:
     """Return the one row that `query` finds.
 
-    Raises PageError: 404 where there is none, 300 with links below `address` where there are more.
+    Raises PageError: 404 where there is none, 300 with links where there are more.
     """
     is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 19
     number = int(wanted) if is_number else None
@@ -42,8 +45,7 @@ def named_row(
         raise PageError(404, f"No {word} matches {wanted!r}.")
     if len(rows) > 1:
         links = [
-            (f"{row['name']} in {row['root']} ({row['key']})", f"{address}/{row['id']}")
-            for row in rows
+            (f"{row['name']} in {row['root']} ({row['key']})", address(row["id"])) for row in rows
         ]
         raise PageError(300, f"{len(rows)} {word}s are named {wanted!r}.", links)
     return rows[0]
@@ -90,26 +92,22 @@ async def team(datasette: Datasette, request: Request) -> Response:
 
     database = tilde_decode(request.url_vars["database"])
     wanted = pages.named(request, "team")
-    base = f"{datasette.urls.database(database)}/-"
+    paths = Paths(datasette, database)
     budget = Budget()
     context = await pages.read(
         datasette, request, database, TEAM_TABLES,
-        lambda connection: _read_team(connection, wanted, f"{base}/team", budget),
+        lambda connection: _read_team(connection, wanted, paths.team, budget),
     )  # fmt: skip
     context |= {
         "database": database,
-        "display": terminal,
         "markdown": partial(markdown, budget=budget),
-        "base": base,
         "most": MOST_SHOWN,
-        "session_path": lambda key: session_path(datasette, database, key),
-        "table": lambda name: datasette.urls.table(database, name),
     }
     return await pages.page(datasette, request, "team", context)
 
 
 def _read_team(
-    connection: sqlite3.Connection, wanted: str, address: str, budget: Budget
+    connection: sqlite3.Connection, wanted: str, address: Callable[[object], str], budget: Budget
 ) -> dict[str, object]:
     team = named_row(connection, "pages/team", wanted, "team", address)
     members = pages.ask(connection, "pages/team_members", "prompt", team=team["id"])
@@ -184,26 +182,21 @@ async def project(datasette: Datasette, request: Request) -> Response:
     database = tilde_decode(request.url_vars["database"])
     wanted = pages.named(request, "project")
     number = pages.page_number(request.args.get("page"))
-    base = f"{datasette.urls.database(database)}/-"
+    paths = Paths(datasette, database)
     context = await pages.read(
         datasette, request, database, TABLES,
-        lambda connection: _read(connection, wanted, number, f"{base}/project"),
+        lambda connection: _read(connection, wanted, number, paths.project),
     )  # fmt: skip
     context |= {
         "database": database,
-        "display": terminal,
         "markdown": partial(markdown, budget=Budget()),
-        "base": base,
-        "counted": Counted(datasette, database),
         "number": number,
-        "session_path": lambda key: session_path(datasette, database, key),
-        "table": lambda name: datasette.urls.table(database, name),
     }
     return await pages.page(datasette, request, "project", context)
 
 
 def _read(
-    connection: sqlite3.Connection, wanted: str, number: int, address: str
+    connection: sqlite3.Connection, wanted: str, number: int, address: Callable[[object], str]
 ) -> dict[str, object]:
     project = named_row(connection, "pages/project", wanted, "project", address)
     same = sql.ask(connection, "pages/same_projects", id=project["id"]).fetchall()
@@ -225,7 +218,7 @@ def _read(
     if number > 1 and not sessions:
         raise PageError(
             404, f"There is no page {number} of this project.",
-            [("First page", f"{address}/{project['id']}")],
+            [("First page", address(project['id']))],
         )  # fmt: skip
     return {
         "title": project["name"] or project["key"],

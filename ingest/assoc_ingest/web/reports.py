@@ -20,8 +20,8 @@ from ..questions import QUESTIONS
 from ..questions.question import Parameter, Question, Reader, context, named
 from ..sql import Query
 from . import pages, search_page
-from .conversation import session_path
 from .pages import PageError
+from .urls import Paths
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -71,7 +71,7 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
         start = (number - 1) * size.items
         reader = Reader(connection, size.items, size.each, start, has_disk=False)
         values = question.arguments({one.name: _value(one, given[one.name]) for one in fields})
-        return _answered(question, reader, values, partial(session_path, datasette, database))
+        return _answered(question, reader, values, Paths(datasette, database).session)
 
     shown: dict[str, object] = {
         "title": question.title,

@@ -36,9 +36,8 @@ from ..questions.question import context
 from ..questions.search import Search, conversation
 from ..terminal import one_line
 from . import pages, urls
-from .conversation import session_path
 from .pages import PageError
-from .urls import Permalinks
+from .urls import Paths, Permalinks
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -510,7 +509,7 @@ class Addresses:
     def __init__(
         self, datasette: Datasette, database: str, connection: sqlite3.Connection, found: Results
     ) -> None:
-        self._session = partial(session_path, datasette, database)
+        self._session = Paths(datasette, database).session
         self._table = partial(datasette.urls.table, database)
         hits = (hit for card in found.cards for hit in card.shown)
         rows = urls.rows(connection, [hit.id for hit in hits if hit.what == "message"])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
@@ -13,9 +12,6 @@ from urllib.parse import quote, urlencode
 from .. import sql
 from ..ask import refs
 from ..ask.refs import KeyMatch, Lines
-from ..errors import ArchiveError, NotFoundError
-from . import pages
-from .pages import PageError
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -28,29 +24,59 @@ if TYPE_CHECKING:
 # the report add up to it; without that, it is the number of rows.
 
 
+PREFIX = "ask-"
+"""What the names of our reports and lists begin with in Datasette."""
+
 EVER = "2000-01-01"
 """Before all times: a report that begins here leaves out only what has no time."""
 
 
-class Counted:
-    """Makes the addresses for one database."""
+class Paths:
+    """The addresses of the pages, tables and reports of one database: `paths` in every template."""
 
     def __init__(self, datasette: Datasette, database: str) -> None:
         self._urls = datasette.urls
         self._database = database
 
+    def page(self, name: str) -> str:
+        """Return the address of a page of ours, such as that of a question."""
+        return f"{self._urls.database(self._database)}/-/{name}"
+
+    def session(self, key: str) -> str:
+        """Return the address of a conversation, or of a subagent."""
+        from datasette.utils import tilde_encode
+
+        return self.page(f"session/{tilde_encode(key)}")
+
+    def project(self, project: object) -> str:
+        return self.page(f"project/{project}")
+
+    def team(self, team: object) -> str:
+        return self.page(f"team/{team}")
+
+    def list(self, **asked: object) -> str:
+        """Return the address of the conversations that these filters leave."""
+        return with_query(self.page("sessions"), asked)
+
+    def usage(self, key: str) -> str:
+        return self.report("usage-by-session", session=key)
+
+    def table(self, name: str) -> str:
+        return str(self._urls.table(self._database, name))
+
     def rows(self, table: str, **asked: object) -> str:
-        """Return the address of the rows of a table or a view, of those that the filters leave."""
-        return self._address(str(self._urls.table(self._database, table)), asked)
+        """Return the address of the rows of a table or a view that these filters leave."""
+        return with_query(self.table(table), asked)
 
     def report(self, name: str, **asked: object) -> str:
         """Return the address of a report with these parameters."""
-        path = str(self._urls.query(self._database, pages.PREFIX + name))
-        return self._address(path, asked)
+        return with_query(str(self._urls.query(self._database, PREFIX + name)), asked)
 
-    def _address(self, path: str, asked: dict[str, object]) -> str:
-        given = {name: str(value) for name, value in asked.items() if value not in (None, "")}
-        return f"{path}?{urlencode(given)}" if given else path
+
+def with_query(path: str, asked: Mapping[str, object]) -> str:
+    """Return an address with parameters; those without a value are left out."""
+    given = {name: str(value) for name, value in asked.items() if value not in (None, "")}
+    return f"{path}?{urlencode(given)}" if given else path
 
 
 # ------------------------------------------------------------------------------------------------
@@ -61,12 +87,6 @@ class Counted:
 # `?at=B3456` is the block at a byte of the file: where several objects stand in one line, or the
 # archive has lost its lines. The anchor is the one of an exported page: `#L12`, `#f2-L12.1`,
 # `#AGENT-L3`.
-
-
-_place = re.compile(
-    r"(?:(?P<file>\d{1,9}):)?(?:B(?P<byte>\d{1,18})|(?P<line>\d{1,15}))(?:\.(?P<block>\d{1,9}))?",
-    re.ASCII,
-)
 
 
 class BlockPlace(NamedTuple):
@@ -104,70 +124,6 @@ class MessagePlaces(NamedTuple):
     original_title: str | None
     is_message: bool
     """Is it of a line that counts as a message?"""
-
-
-class AddressedPlace(NamedTuple):
-    """A place as an address names it."""
-
-    file: int
-    line: int | None
-    byte: int
-    block: int | None
-
-
-def asked(text: str | None) -> AddressedPlace | None:
-    """Parse what an address says after `at=`; raise PageError if it is no place."""
-    if not text:
-        return None
-    match = _place.fullmatch(text)
-    if match is None:
-        raise PageError(400, f"{text!r} is not the place of a message. For line 12, use ?at=12")
-    line, block = match["line"], match["block"]
-    return AddressedPlace(
-        file=int(match["file"] or 1),
-        line=int(line) if line else None,
-        byte=int(match["byte"] or 0),
-        block=int(block) if block else None,
-    )
-
-
-def row_id(text: str | None) -> int | None:
-    """Return the id of a row that an address has; raise PageError if it is not a number."""
-    if text is None or text == "":
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise PageError(400, f"{text!r} is not a message id.")
-    return int(text)
-
-
-def find(
-    connection: sqlite3.Connection, key: KeyMatch, place: AddressedPlace, path: str
-) -> refs.Line:
-    """Return the line that a place in the files of `key` means, or the nearest with messages.
-
-    Raises PageError, with what to open instead, where the file ends before; `path` is that of the
-    page of `key`.
-    """
-    head = key.text if place.file == 1 else f"{key.text}/{place.file}"
-    file = None
-    try:
-        file = refs.file_of(connection, key, place.file, head)
-        if place.line is None:
-            return _at_byte(connection, refs.Line(key, file, 0, place.byte, place.byte + 1), head)
-        return refs.line_of(connection, key, file, place.line, head)
-    except (NotFoundError, ArchiveError) as error:
-        links = [("The conversation from its beginning", path)]
-        if file is not None and (last := Lines(connection).count(file.id)):
-            number = f"{place.file}:{last}" if place.file > 1 else str(last)
-            links.append((f"Line {last:,}, the last", f"{path}?at={number}"))
-        first, _, hint = str(error).rpartition(". ")  # the hint is one for the command line
-        raise PageError(404, f"{first}." if first else hint, links) from error
-
-
-def _at_byte(connection: sqlite3.Connection, line: refs.Line, head: str) -> refs.Line:
-    if not refs.messages_of(connection, line):
-        raise NotFoundError(f"No message begins at byte {line.byte_offset:,} of {head}.")
-    return line
 
 
 def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, MessagePlaces]:
