@@ -11,10 +11,8 @@ import pytest
 from tests.support.shell import Shell
 
 from assoc_ingest import sql
-from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.filters import Filters
-from assoc_ingest.ask.output import Format
-from assoc_ingest.ask.queries import write_list
+from assoc_ingest.questions.question import Reader, named
 from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.sync import prices
 from assoc_ingest.sync.prices import library_prices, refresh_prices
@@ -292,7 +290,7 @@ def test_the_ways_of_counting_differ_by_what_they_repeat(database: Path, transcr
 
 @pytest.mark.slow
 def test_the_list_of_sessions_says_what_each_cost_however_many_there_are(
-    database: Path, transcript: Path, capsys: pytest.CaptureFixture[str]
+    database: Path, transcript: Path
 ) -> None:
     usage: dict[str, object] = {"input_tokens": 1_000_000, "output_tokens": 0}
     costs(database, transcript, line(1, "claude-haiku-4-5-20251001", DAY, usage))
@@ -306,13 +304,13 @@ def test_the_list_of_sessions_says_what_each_cost_however_many_there_are(
     sync(database, [transcript.parents[2]])
     asked: list[int] = []
     with closing(open_reader(database)) as connection:
-        for limit in (1, 0):
+        for limit in (1, 100):
             statements: list[str] = []
             connection.set_trace_callback(statements.append)
-            write_list(connection, "sessions", Format("json", wanted=Wanted()), Filters(), limit)
+            reader = Reader(connection, limit)
+            listed = named("list").ask(reader, what="sessions", filters=Filters()).items
             connection.set_trace_callback(None)
             asked.append(sum(statement.startswith("--") for statement in statements))
-            listed = json.loads(capsys.readouterr().out)["items"]
     found = {(row["cost_usd"], row["unpriced"], row["resume"] is None) for row in listed}
     assert len(listed) == 21
     assert found == {(1.0, 0, False), (1.0, 1, False)}

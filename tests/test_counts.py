@@ -435,6 +435,54 @@ def test_calls_are_counted_by_tool_and_by_how_they_ended(counted: Home, shell: S
     ]
 
 
+@pytest.mark.slow
+def test_the_estimates_of_lists_follow_from_each_response(counted: Home, shell: Shell) -> None:
+    """By arithmetic of this test, from what the responses of each session and subagent wrote."""
+    with closing(sqlite3.connect(counted.database)) as connection:
+        complete, partial = (
+            connection.execute(
+                "select r.model, s.session_key, a.agent_key, r.output_tokens, r.written_bytes"
+                " from responses r left join sessions s on s.id = r.session_id"
+                " left join subagents a on a.id = r.subagent_id where r.partial = ?",
+                (is_partial,),
+            ).fetchall()
+            for is_partial in (0, 1)
+        )
+    sums: dict[str | None, list[int]] = {}
+    for model, _, _, tokens, written in complete:
+        for name in (model, None) if written else ():
+            sums.setdefault(name, [0, 0, 0])
+            sums[name] = [a + b for a, b in zip(sums[name], (1, tokens, written), strict=True)]
+    rates = {name: tokens / size for name, (count, tokens, size) in sums.items() if count >= 20}
+
+    def extra(rows: list[Any]) -> int | None:
+        begun: dict[str, list[int]] = {}
+        for model, _, _, tokens, written in rows:
+            if written is None or not {model, None} & rates.keys():
+                return None
+            have = begun.setdefault(model, [0, 0])
+            begun[model] = [have[0] + written, have[1] + tokens]
+        more = (
+            rates.get(model, rates.get(None, 0)) * written - tokens
+            for model, (written, tokens) in begun.items()
+        )
+        return round(sum(max(0, one) for one in more)) if rows else None
+
+    estimated = 0
+    for what, key, column in (
+        ("sessions", 1, "output_tokens"), ("subagents", 2, "tokens"),
+    ):  # fmt: skip
+        for row in asked(shell, "list", what)["items"]:
+            name = row["session_key" if what == "sessions" else "agent_key"]
+            expected = extra([one for one in partial if one[key] == name])
+            found = row[f"estimated_{column}"]
+            assert (found is None) == (expected is None), row
+            if expected is not None:
+                assert found == row[column] + expected
+                estimated += 1
+    assert estimated or not any(written for *_, written in partial) or None not in rates
+
+
 def test_subagents_are_counted_with_their_messages(counted: Home, shell: Shell) -> None:
     expected = {
         (key, agent): count

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.support.shell import Shell
-from tests.support.writing import assistant, user, write
+from tests.support.writing import agent, assistant, user, write
 
 from assoc_ingest import sql, terminal
 
@@ -187,6 +187,57 @@ def test_what_a_partial_answer_wrote_is_estimated_from_complete_ones(
         assert shell("stats", "--by", by) == 0
         assert re.search(r"estimated cost usd", shell.out)
         assert "~0.0" in shell.out
+
+
+def test_a_list_has_an_estimate_beside_each_lower_bound(measured: Measured, shell: Shell) -> None:
+    session = measured(20, [{"type": "text", "text": "é" * 2000}])
+    partial, complete = shell.items("list", "sessions")
+    if partial["session_key"] != SECOND:
+        partial, complete = complete, partial
+    assert (partial["output_tokens"], partial["estimated_output_tokens"]) == (8, 2000)
+    assert partial["estimated_cost_usd"] == session["estimated_cost_usd"]
+    assert complete["estimated_output_tokens"] is None, "it is known"
+    assert complete["estimated_cost_usd"] is None
+    assert shell("list", "sessions", "--table") == 0
+    (row,) = (line for line in shell.out.splitlines() if line.startswith("bbbbbbbb"))
+    assert re.search(r"≥0\.00 +~0\.03 .* ≥8 +~2\.0 k ", row)
+
+
+def test_a_list_has_no_estimate_where_a_response_cannot_be_measured(
+    measured: Measured, shell: Shell
+) -> None:
+    measured(20, [{"type": "redacted_thinking", "data": "A" * 1000}])
+    rows = {row["session_key"]: row for row in shell.items("list", "sessions")}
+    assert rows[SECOND]["is_lower_bound"] == 1
+    assert rows[SECOND]["estimated_output_tokens"] is None
+    assert rows[SECOND]["estimated_cost_usd"] is None
+
+
+@pytest.mark.parametrize("is_in_two_homes", [False, True])
+def test_the_tokens_of_a_subagent_have_an_estimate(
+    shell: Shell, tmp_path: Path, is_in_two_homes: bool
+) -> None:
+    done: dict[str, Any] = {
+        "usage": {"input_tokens": 1, "output_tokens": 50},
+        "content": [{"type": "text", "text": "x" * 100}],
+    }
+    lines = [answer(n, FIRST, "claude-sonnet-4-5", "2026-01-05", **done) for n in range(20)]
+    text = [{"type": "text", "text": "x" * 4000}]
+    homes = [tmp_path / name for name in ("home", "other")[: 1 + is_in_two_homes]]
+    for number, home in enumerate(homes):
+        begun = answer(90 + number, FIRST, "claude-sonnet-4-5", "2026-01-05", **BEGUN, content=text)
+        write(home, f"projects/-srv-demo/{FIRST}.jsonl", *lines)
+        place = f"projects/-srv-demo/{FIRST}/subagents/agent-a1.jsonl"
+        write(home, place, agent("a1", user("survey", "s1")), agent("a1", begun))
+    assert shell("sync", *map(str, homes)) == 0
+    rows = shell.items("list", "subagents", "--all")
+    assert [row["is_lower_bound"] for row in rows] == [1] * len(homes)
+    expected = None if is_in_two_homes else 3 + 2000
+    assert [row["estimated_tokens"] for row in rows] == [expected] * len(homes)
+    assert [row["tokens"] for row in rows] == [3 + 8] * len(homes)
+    assert shell("list", "subagents", "--table", "--all") == 0
+    is_shown = re.search(r"≥11 +~2.0 k", shell.out) is not None
+    assert is_shown is not is_in_two_homes
 
 
 def test_what_is_stated_counts_where_the_estimate_is_less(measured: Measured) -> None:

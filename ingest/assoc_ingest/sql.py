@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import cache
 from operator import attrgetter
@@ -35,6 +35,9 @@ NEW_SCHEMA = ("schema", "new", "schema.sql")
 FOLDERS = ("reports", "lists", "search", "pages")
 """The folders of `queries/`: reports, which are run by name; queries of `list`; queries of
 `search`; and those of `show`, the pages of `serve` and the rest of the code."""
+
+OF_ONE_MACHINE = ("active_sessions", "git_changes", "git_diff", "status_runs")
+"""Reports on what a server does not have: hook events, the state of repositories, syncs."""
 
 GROUPS = {
     "cost": "Usage and cost",
@@ -106,6 +109,11 @@ def named_queries() -> dict[str, Query]:
     return {query.name: query for query in sorted(found, key=attrgetter("name"))}
 
 
+def normalized(name: str) -> str:
+    """Return the name of a query as its file has it: in Datasette it is called otherwise."""
+    return name.casefold().replace("-", "_").removeprefix("ask_")
+
+
 def reports_by_heading() -> dict[str, list[Query]]:
     """Return the reports by the heading of their group, in the order of the headings."""
     found: dict[str, list[Query]] = {heading: [] for heading in GROUPS.values()}
@@ -118,6 +126,14 @@ def ask(connection: sqlite3.Connection, path: str, /, **parameters: object) -> s
     """Return the rows of the query `path`; a parameter that is not given is NULL."""
     asked = query(path)
     return connection.execute(asked.sql, dict.fromkeys(asked.parameters) | parameters)
+
+
+def count(connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object]) -> int:
+    """Return the number of rows of a query that does not limit itself."""
+    # PostgreSQL before 16 wants a name for it.
+    statement = f"select count(*) from ({query.sql}) as counted"
+    (rows,) = connection.execute(statement, {"limit": -1, **parameters}).fetchone()
+    return int(rows)
 
 
 def parse_query(folder: str, stem: str, text: str) -> Query:

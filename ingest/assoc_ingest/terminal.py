@@ -591,7 +591,8 @@ def unknown_of(column: str, row: Mapping[str, object]) -> tuple[int, int]:
         partial = 0 if column.startswith("estimated_") else int(str(row["partial"] or 0))
         unpriced = int(str(row.get("unpriced") or 0)) if "cost" in column else 0
         return partial, unpriced
-    return int(str(row.get("is_lower_bound") or 0)), 0
+    # A row says nothing of an estimate but that there is one: then all of it is measured.
+    return 0 if column.startswith("estimated_") else int(str(row.get("is_lower_bound") or 0)), 0
 
 
 def branch_besides(project: str | None, branch: str | None) -> str | None:

@@ -17,7 +17,6 @@ from assoc_ingest import sql
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import UsageError
 from assoc_ingest.fleet.connect import DESTINATION
-from assoc_ingest.fleet.search import OF_ONE_MACHINE
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 
@@ -253,7 +252,7 @@ def _comparable(items: Any) -> Any:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(OF_ONE_MACHINE))
+@pytest.mark.parametrize("name", sorted(sql.OF_ONE_MACHINE))
 def test_what_is_about_one_machine_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DESTINATION, "host=/nowhere")
     run = CliRunner().invoke(cli, ["query", name, "--remote"])

@@ -17,13 +17,13 @@ from assoc_ingest import sql
 from assoc_ingest.cli import cli
 from assoc_ingest.fleet.projection import EVERYTHING, Masks
 from assoc_ingest.fleet.push import Local, push
-from assoc_ingest.fleet.search import OF_ONE_MACHINE, Central
+from assoc_ingest.fleet.search import Central
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.fleet.state import State, place_of
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 
-QUERIES = {q.path: q for q in sql.named_queries().values() if q.stem not in OF_ONE_MACHINE}
+QUERIES = {q.path: q for q in sql.named_queries().values() if q.stem not in sql.OF_ONE_MACHINE}
 IDS = {"id", "project_id"}
 """Columns that are not the same on another database."""
 

@@ -34,9 +34,9 @@ from .conversation import (
     Subagent,
 )
 from .filters import project_ids
-from .queries import spent_of
 from .refs import Lines, short_key
 from .show import by_call, facts_of
+from .usage import spent_of
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -166,7 +166,7 @@ def shown_cells(
     return [_header(name) for name in named], shown
 
 
-_ESTIMATED = "estimated_output_tokens"
+_TOKENS = ("output_tokens", "tokens", "estimated_output_tokens", "estimated_tokens")
 
 
 class _Cells:
@@ -188,7 +188,7 @@ class _Cells:
         if isinstance(value, float) and name.endswith("_usd"):
             unknown = terminal.unknown_of(name, row)
             return Figure(terminal.money(value, *unknown, currency="", is_estimate=is_estimate))
-        if isinstance(value, int) and name in ("output_tokens", "tokens", _ESTIMATED):
+        if isinstance(value, int) and name in _TOKENS:
             partial, _ = terminal.unknown_of(name, row)
             exact = not is_estimate
             return Figure(terminal.tokens(value, partial, is_exact=exact, is_estimate=is_estimate))
@@ -196,7 +196,7 @@ class _Cells:
             return terminal.size(value)
         if isinstance(value, int) and name.startswith(("is_", "on_disk")):
             return "yes" if value else "no"
-        return value
+        return _cell(value)
 
 
 def _header(name: str) -> str:
@@ -231,10 +231,14 @@ def _csv(names: Sequence[str], rows: Iterable[Row], is_safe: bool) -> Iterator[s
     writer = csv.writer(buffer, lineterminator="\n")
     guard: Callable[[object], object] = _guarded if is_safe else lambda value: value
     for row in chain([names], rows):
-        writer.writerow([guard(value) for value in row])
+        writer.writerow([guard(_cell(value)) for value in row])
         yield buffer.getvalue()
         buffer.seek(0)
         buffer.truncate()
+
+
+def _cell(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _guarded(value: object) -> object:

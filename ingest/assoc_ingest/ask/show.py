@@ -26,8 +26,8 @@ from .conversation import (
 )
 from .excerpt import Excerpt, Options
 from .output import Marked
-from .queries import spent_of
 from .refs import MOST_ENTRIES, Entry, KeyMatch, Line, Names
+from .usage import spent_of
 
 # ------------------------------------------------------------------------------------------------
 # Prints a tool call: its input, its status, and the start of its output, or all of it.

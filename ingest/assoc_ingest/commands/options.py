@@ -33,20 +33,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def remote_option(command: Callable[P, R]) -> Callable[P, R]:
-    """Add `--remote`."""
-    text = "Use the fleet server, with the data of all machines."
-    return click.option("--remote", is_flag=True, help=text)(command)
-
-
-def remotely(database: Path, name: str | None = None) -> sqlite3.Connection:
-    """Open the server for reading until the command ends; `name` is the query that it is for."""
-    from ..errors import UsageError
+def remotely(database: Path) -> sqlite3.Connection:
+    """Open the server for reading until the command ends."""
     from ..fleet.connect import bounded
-    from ..fleet.search import OF_ONE_MACHINE, central
+    from ..fleet.search import central
 
-    if name in OF_ONE_MACHINE:
-        raise UsageError(f"{name} describes a single machine: run it there, without --remote.")
     context = click.get_current_context()
     context.with_resource(bounded())
     connection = central(database)
@@ -180,9 +171,6 @@ def _reading(context: click.Context) -> Iterator[sqlite3.Connection | None]:
 
 # ------------------------------------------------------------------------------------------------
 # The options that several commands share.
-
-
-_AFFORDABLE = 100  # rows of JSON
 
 
 class _DatabaseFile(click.Path):
@@ -412,20 +400,21 @@ def _remember_verbose(context: click.Context, _: click.Parameter, value: bool) -
         context.find_root().ensure_object(dict)["verbose"] = True
 
 
-def rows_option(command: Callable[..., R]) -> Callable[..., R]:
-    """Add `--limit` for rows that are all printed unless a program pays for each character.
+def rows_option(terminal: int, json: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add `--limit` for rows: so many on a terminal and in JSON, 0 is all.
 
-    The command gets None if no limit is given and none is needed.
+    The command gets None if no limit is given and these differ.
     """
-
-    @wraps(command)
-    def with_limit(limit: int | None, form: Format, **others: object) -> R:
-        if limit is None and form.wanted:
-            limit = _AFFORDABLE
-        return command(limit=limit, form=form, **others)
-
-    text = f"Maximum number of rows; 0 for no limit. [default: {_AFFORDABLE} with --json, else 0]"
-    return click.option("-n", "--limit", type=click.IntRange(min=0), help=text)(with_limit)
+    is_same = terminal == json
+    text = "Maximum number of rows; 0 for no limit."
+    return click.option(
+        "-n",
+        "--limit",
+        type=click.IntRange(min=0),
+        default=terminal if is_same else None,
+        show_default=is_same,
+        help=text if is_same else f"{text} [default: {json} with --json, else {terminal}]",
+    )
 
 
 def json_options(command: Callable[..., R]) -> Callable[..., R]:

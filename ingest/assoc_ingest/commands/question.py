@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_origin
 
 import click
 
@@ -21,6 +21,7 @@ from ..questions.question import (
     has_more,
     named,
 )
+from . import options
 from .options import (
     QueryCommand,
     WordsCommand,
@@ -64,7 +65,8 @@ def _bounded(question: Question) -> Callable[[Callable[..., int]], Callable[...,
         json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
         return lambda ask: json_option(database_option(ask))
     if question.is_table:
-        return lambda ask: format_options(rows_option(database_option(ask)))
+        rows = rows_option(*(question.sizes[name].items for name in ("terminal", "json")))
+        return lambda ask: format_options(rows(database_option(ask)))
     size, text = question.sizes["terminal"].items, f"Maximum number of {question.items}"
     several = f"{text} ({size}), or of {question.parts} ({question.sizes['json'].items})."
     limit = click.option(
@@ -88,9 +90,25 @@ def _bounded(question: Question) -> Callable[[Callable[..., int]], Callable[...,
 
 def _option(parameter: Parameter) -> Callable[[Callable[..., int]], Callable[..., int]]:
     name, field = parameter.name, parameter.field
-    if parameter.is_required:
-        is_required = not field.is_text
-        return click.argument(name, nargs=-1, required=is_required, metavar=field.name or None)
+    complete = getattr(options, field.completes) if field.completes else None
+    if field.is_argument or parameter.is_required:
+        return click.argument(
+            name,
+            nargs=1 if complete else -1,
+            required=parameter.is_required and not field.is_text,
+            metavar=field.name or None,
+            shell_complete=complete,
+        )
+    if get_origin(parameter.type) is dict:
+        return click.option(
+            f"-{name[0]}",
+            f"--{name.removesuffix('s')}",
+            name,
+            type=(str, str),
+            multiple=True,
+            metavar=field.name,
+            help=field.about,
+        )
     if parameter.filters:
         return filter_option(name)
     is_project = isinstance(field, ProjectField)
@@ -120,9 +138,11 @@ def _run(
     values = {one.name: _value(question, one, values[one.name]) for one in question.parameters()}
     given = question.arguments(values)
     is_remote = bool(values.get("remote"))
-    connection = remotely(database) if is_remote else reading(database)
+    connection: Any = None
+    if not question.is_static(**given):
+        connection = remotely(database) if is_remote else reading(database)
     if form is not None:
-        return _write_table(question, connection, given, limit or 0, form)
+        return _write_table(question, connection, given, limit, form)
     is_flat = is_flat or (wanted is not None and bool(question.parts))
     size = question.sizes["json" if wanted is not None or is_flat else "terminal"]
     each = 0 if is_flat else size.each
@@ -145,6 +165,8 @@ def _value(question: Question, parameter: Parameter, value: Any) -> Any:
 
     if isinstance(value, tuple) and parameter.is_required:
         value = _joined(question, parameter, value)
+    elif get_origin(parameter.type) is dict:
+        return {name: bindable(text) for name, text in value}
     return bindable(value) if isinstance(value, str) else value
 
 
@@ -194,26 +216,35 @@ def _write_table(
     question: Question,
     connection: sqlite3.Connection,
     given: dict[str, Any],
-    limit: int,
+    limit: int | None,
     form: Format,
 ) -> int:
-    from ..ask.output import say, write_rows, write_table
+    import sys
 
+    from ..ask.output import say, write, write_rows, write_table
+    from ..terminal import Paint
+
+    has_limit = limit is not None or form.wanted is not None
+    if limit is None:
+        limit = question.sizes["terminal" if form.wanted is None else "json"].items
+    reader = Reader(connection, limit or _ALL, has_limit=has_limit)
     if form.wanted is not None:
-        each = question.sizes["json"].each
-        return _write_list(question, Reader(connection, limit or _ALL, each), given, form.wanted)
-    answer = question.ask(Reader(connection, _ALL), **given)
+        return _write_list(question, reader, given, form.wanted)
+    answer = question.ask(reader, **given)
     is_exact = form.name in ("nl", "csv")
     table = answer.table(limit, is_exact=is_exact)
-    if is_exact:
+    if table.lines and form.name == "table":
+        write(line + "\n" for line in table.lines(Paint.for_stream(sys.stdout)))
+    elif is_exact:
         write_rows(connection, answer.columns, table.rows, form)
     elif table.rows:
         write_table(
             connection, answer.columns, table.rows,
             whole=form.name == "whole", has_total=table.has_total,
         )  # fmt: skip
-    for note in table.notes:
-        say(note)
+    if table.lines is None or form.name == "table":
+        for note in table.notes:
+            say(note)
     return 0
 
 

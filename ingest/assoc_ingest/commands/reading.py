@@ -1,4 +1,4 @@
-"""assoc-ingest search, show, list, query, schema: what only reads and is no question yet."""
+"""assoc-ingest show and schema: what only reads and is no question yet."""
 
 from __future__ import annotations
 
@@ -9,21 +9,13 @@ import click
 
 from .options import (
     database_option,
-    filter_options,
-    format_options,
     json_options,
-    lists,
     reading,
-    remote_option,
-    remotely,
-    reports,
-    rows_option,
     sessions,
 )
 
 if TYPE_CHECKING:
     from ..ask.answer import Wanted
-    from ..ask.output import Format
 
 
 # ------------------------------------------------------------------------------------------------
@@ -55,106 +47,6 @@ def schema(database: Path, as_json: bool) -> None:
         write([contract.as_json()])
     else:
         write_lines(contract.lines(terminal_width(_MAX_WIDTH)))
-
-
-# ------------------------------------------------------------------------------------------------
-# assoc-ingest query
-
-
-@click.command()
-@click.argument("name", required=False, shell_complete=reports)
-@click.option(
-    "-p",
-    "--parameter",
-    "parameters",
-    type=(str, str),
-    multiple=True,
-    metavar="NAME VALUE",
-    help="Set a parameter of the query; parameters not given are NULL.",
-)
-@format_options
-@rows_option
-@remote_option
-@database_option
-def query(
-    name: str | None,
-    database: Path,
-    parameters: tuple[tuple[str, str], ...],
-    limit: int | None,
-    form: Format,
-    remote: bool,
-) -> None:
-    """Run a built-in query.
-
-    Without NAME, list the queries by subject, one line each.
-
-    \b
-    Examples:
-      assoc-ingest query
-      assoc-ingest query most_edited_files -p project shop --csv
-      assoc-ingest query usage_by_day --remote
-    """
-    from ..ask.queries import write_query, write_query_names
-
-    if name is None:
-        write_query_names(form)
-    else:
-        connection = remotely(database, name) if remote else reading(database)
-        write_query(connection, name, dict(parameters), form, limit)
-
-
-# ------------------------------------------------------------------------------------------------
-# assoc-ingest list
-
-
-@click.command("list")
-@click.argument("what", shell_complete=lists)
-@filter_options(
-    "project", "source", "branch", "model", "status", "since", "until", "errors", "min_cost"
-)
-@click.option(
-    "--cwd", help="Only teams with a member in this directory; all teams if there are none."
-)
-@click.option("--all", is_flag=True, help="Include rows that are hidden by default.")
-@click.option(
-    "--gone", is_flag=True, help="Include entries that no longer exist; --all includes them too."
-)
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=0),
-    default=30,
-    show_default=True,
-    help="Maximum number of rows; 0 for no limit.",
-)
-@format_options
-@database_option
-def listing(
-    what: str,
-    database: Path,
-    limit: int,
-    form: Format,
-    cwd: str | None,
-    **filters: Any,
-) -> None:
-    """List sessions, projects, tasks and more.
-
-    WHAT is one of: sessions, projects, open (unfinished work), tasks, todos, plans, inbox, teams,
-    agents, subagents, prompts, links, files, issues.
-
-    \b
-    Examples:
-      assoc-ingest list sessions --project shop --since 7d
-      assoc-ingest list open
-      assoc-ingest list tasks --all --json
-    """
-    from ..ask.filters import Filters
-    from ..ask.queries import write_list
-    from ..paths import is_directory, real_path
-
-    if cwd is not None and is_directory(cwd):
-        cwd = str(real_path(cwd))
-    write_list(reading(database), what, form, Filters.of({**filters, "cwd": cwd}), limit)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -127,9 +127,6 @@ def _sorted_as_sqlite(tokens: Iterable[str]) -> Iterator[str]:
 # between.
 
 
-OF_ONE_MACHINE = {"active_sessions", "git_changes", "git_diff", "status_runs"}
-"""Reports about what travels as bytes only: hook events, the state of repositories, syncs."""
-
 _MOST = 10**15
 
 _SETTINGS = (

@@ -1,7 +1,8 @@
 """What can be asked. `question` says what a question is; each has a module here, and templates."""
 
-QUESTIONS = ["search", "recent", "stats", "blame", "fix", "status"]
-"""In the order of the help. The function has the name of its module, as have its templates."""
+QUESTIONS = ["search", "list", "query", "recent", "stats", "blame", "fix", "status"]
+"""In the order of the help. The function has the name of its module, as have its templates; an
+underscore behind it keeps it apart from a name of Python's."""
 
 FILTERS = {
     "kind": "Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...)",

@@ -21,6 +21,7 @@ from ..errors import ERROR_CODES
 from ..sql import Query
 from ..terminal import safe_json, wrap
 from . import QUESTIONS
+from .list import columns
 from .question import Question, hints_of, named, names_beside
 from .show import PLACE
 
@@ -48,7 +49,6 @@ BESIDE = {
         "session": "what is known of the conversation",
         "subagent": "key of the subagent that was asked for, or null",
     },
-    "list": {"hidden": "options that show more rows, and how many: {--all, --gone}"},
 }
 """Fields that some commands have beside those of every answer."""
 
@@ -71,10 +71,12 @@ _TYPES = {
 def contract() -> dict[str, object]:
     with closing(sqlite3.connect(":memory:")) as connection:
         sql.migrate(connection)
-        lists = {name: _columns(connection, one) for name, one in sql.queries("lists").items()}
+        lists = {
+            name: columns(name, _columns(connection, one))
+            for name, one in sql.queries("lists").items()
+        }
         reports = {name: _columns(connection, one) for name, one in sql.queries("reports").items()}
     questions = [*map(named, QUESTIONS)]
-    lists["sessions"] += ["cost_usd", "unpriced", "partial", "is_lower_bound", "resume"]
     return {
         "schema": SCHEMA,
         "options": OPTIONS,
@@ -110,13 +112,13 @@ def lines(width: int) -> Iterator[str]:
     yield "\nOptions of search, show, list, query, stats, blame, fix and secrets:"
     for option, meaning in OPTIONS.items():
         yield from _explained(option, meaning, width)
-    first, *others = (name for name in QUESTIONS if name in known)
+    first, *others = (name for name in QUESTIONS if name in known and not named(name).is_table)
     for command in (first, "show", *others, "secrets"):
         yield f"\nFields of {command}:"
         yield from _indented(", ".join(known[command]), width)
-    for name, columns in known["list"].items():
+    for name, fields_of_list in known["list"].items():
         yield f"\nFields of list {name}:"
-        yield from _indented(", ".join(columns), width)
+        yield from _indented(", ".join(fields_of_list), width)
     yield "\nThe columns of reports: assoc-ingest schema --json"
 
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 from .. import sql
 from ..ask.conversation import PEOPLE, Conversation, Message, typed
 from ..ask.excerpt import Excerpt
-from ..ask.queries import spent_of
 from ..ask.refs import Entry, Names
+from ..ask.usage import spent_of
 from .recent import Mask, Outcome, Prompt, branches, ending, prompts
 
 

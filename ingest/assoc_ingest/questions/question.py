@@ -24,7 +24,7 @@ templates: `blame.txt` on a terminal, `blame.mcp` for agents, `blame.html` in a 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from types import NoneType
@@ -42,6 +42,8 @@ from . import FILTERS
 
 if TYPE_CHECKING:
     import sqlite3
+
+    from ..terminal import Paint
 
 WHY_NOTHING = (
     "Why there are no items: {filters, without_filters, is_close, words}: how many there are "
@@ -71,6 +73,8 @@ class Reader:
     """May anything be looked at but the database?"""
     is_program: bool = False
     """Is every field read, and has it to be known whether there is more? Templates show some."""
+    has_limit: bool = True
+    """Was a number of items asked for? If not, a report can have a limit of its own."""
     remote: Callable[..., Any] | None = None
     """Searches the server of a fleet, to which `db` leads then."""
 
@@ -96,6 +100,8 @@ class Table(NamedTuple):
     notes: Sequence[str] = ()
     has_total: bool = False
     """The last row is the sum of the others."""
+    lines: Callable[[Paint], Iterable[str]] | None = None
+    """What a terminal shows instead of a table; then the notes are about these."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,10 @@ class Field:
     """Are several words of a command one value, and `-word` one of them?"""
     is_option: bool = False
     """Has only a command this?"""
+    is_argument: bool = False
+    """Is it an argument of the command although it can be left out?"""
+    completes: str = ""
+    """What a shell completes it with, a function of `commands/options`; it is one word then."""
     needs_disk: bool = False
 
 
@@ -168,11 +178,13 @@ class Question:
     """What it reads besides conversations: who may not see these tables has no page of it."""
     check: Callable[..., None] | None = None
     """Raises UsageError for arguments that do not go together, before anything is opened."""
+    is_static: Callable[..., bool] = lambda **_: False
+    """Does the answer to these arguments come with the program? Then no database is opened."""
 
     @property
     def name(self) -> str:
         """The name of the command, the tool, the page and the templates."""
-        return self.ask.__name__
+        return self.ask.__name__.removesuffix("_")  # `list_` does not hide the type
 
     @property
     def help(self) -> str:
@@ -198,19 +210,17 @@ class Question:
         from ..ask.filters import Filters
 
         arguments: dict[str, Any] = {}
+        filters: dict[str, dict[str, object]] = {}
         for one in self.parameters():
             value = values.get(one.name)
             if one.filters:
-                arguments.setdefault(one.filters, {})[one.name] = value
+                filters.setdefault(one.filters, {})[one.name] = value
             else:
                 arguments[one.name] = one.default if value is None else value
-        given = {
-            name: Filters.of(value) if isinstance(value, dict) else value
-            for name, value in arguments.items()
-        }
+        arguments |= {name: Filters.of(given) for name, given in filters.items()}
         if self.check is not None:
-            self.check(**given)
-        return given
+            self.check(**arguments)
+        return arguments
 
     @property
     def answer(self) -> type:
@@ -240,15 +250,17 @@ def question(
     parts: str = "",
     tables: tuple[str, ...] = (),
     check: Callable[..., None] | None = None,
+    is_static: Callable[..., bool] = lambda **_: False,
     **sizes: Size,
 ) -> Callable[[Callable[..., Answer]], Question]:
     """Make a function a question."""
-    return lambda ask: Question(ask, title, items, about, sizes, parts, tables, check)
+    return lambda ask: Question(ask, title, items, about, sizes, parts, tables, check, is_static)
 
 
 def named(name: str) -> Question:
-    found: Question = getattr(import_module(f".{name}", __package__), name)
-    return found
+    module = import_module(f".{name}", __package__)
+    named: Question = getattr(module, name, None) or getattr(module, f"{name}_")
+    return named
 
 
 _LABELS = {"cwd": "directory"}

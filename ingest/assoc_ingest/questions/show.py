@@ -15,9 +15,9 @@ from ..ask import show
 from ..ask.answer import Answer, Item, Wanted
 from ..ask.conversation import Conversation
 from ..ask.excerpt import Excerpt, Options
-from ..ask.queries import spent_of
 from ..ask.refs import Entry, KeyMatch, Line, entries_of, resolve, split
 from ..ask.show import Look
+from ..ask.usage import spent_of
 from ..errors import NotFoundError, UsageError
 
 Opened = tuple[Conversation, KeyMatch | Line] | list[Entry]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from ..ask.filters import Filters
-    from ..ask.queries import Spent
+    from ..ask.usage import Spent
 
 _PERIODS = ("day", "week", "month")
 _REPORTS = {
@@ -26,7 +26,7 @@ _KEYS = {
     "model": ("model",), "project": ("id",), "session": ("session_key",),
 }  # fmt: skip
 """The columns that tell the rows of a report apart; `usage_partial` has them, too."""
-_ESTIMATED = {"output_tokens": "estimated_output_tokens", "cost_usd": "estimated_cost_usd"}
+_ESTIMATES = ("estimated_output_tokens", "estimated_cost_usd")
 _SUMS = ("calls", "errors", "declined")  # columns of tool calls that add up
 
 Row = Sequence[object]
@@ -41,6 +41,7 @@ class Usage:
     total: Annotated[int, "Rows of all groups."]
     items: Annotated[list[dict[str, object]], "Rows of a group: its name, tokens and costs."]
     columns: list[str]
+    _rows: Sequence[Row]
     _by: str
     _said: str
     """What everything together used and cost, in a sentence."""
@@ -54,7 +55,7 @@ class Usage:
 
         What is exact has no sums in it.
         """
-        rows: list[Row] = [tuple(item.values()) for item in self.items]
+        rows = self._rows
         if not rows:
             return Table((), ["\n".join(["No usage recorded.", *self._notes])])
         has_periods = self._by in _PERIODS and not is_exact
@@ -62,7 +63,7 @@ class Usage:
         shown = [row for group in groups[: limit or None] for row in group]
         notes = []
         if not is_exact:
-            left_out = _ESTIMATED.values() if self._unmeasured else ()
+            left_out = _ESTIMATES if self._unmeasured else ()
             totals = [None if n in left_out else self.totals.get(n) for n in self.columns[1:]]
             shown.append(["total", *totals])
             notes += ["", *self._notes] if self._notes else []
@@ -109,7 +110,6 @@ def stats(
     """
     from .. import sql
     from ..ask.filters import nothing
-    from ..ask.queries import count_rows
 
     report = sql.queries("reports")[_REPORTS[by]]
     filters.applied(report.parameters, f"--by {by}", lambda _: ". Leave it out.")
@@ -125,10 +125,10 @@ def stats(
     why = None
     if not rows:
         why = nothing(
-            filters, lambda other: count_rows(reader.db, report, other.parameters(reader.db))
+            filters, lambda other: sql.count(reader.db, report, other.parameters(reader.db))
         )
     return Usage(
-        totals, why and why.as_json(), len(rows), items, columns,
+        totals, why and why.as_json(), len(rows), items, columns, rows,
         by, _said(totals, spent, by), [*why.lines("row")] if why else [*_explained(spent)],
         spent.estimate.unmeasured if spent.estimate else 0,
     )  # fmt: skip
@@ -151,7 +151,7 @@ def _total(
     parameters: Mapping[str, object],
 ) -> tuple[dict[str, object], Spent, list[sqlite3.Row]]:
     from .. import sql
-    from ..ask.queries import Spent, estimate
+    from ..ask.usage import Spent, estimate
 
     if by != "tool":
         total = dict(sql.ask(connection, "pages/usage_total", **parameters).fetchone())
@@ -176,27 +176,19 @@ def _with_estimates(
 ) -> tuple[list[str], list[Row]]:
     """Return columns and rows with an estimate beside output and cost, where there can be one.
 
-    A row has none if a partial response in it cannot be measured, or if two homes have the session.
+    A session that two homes have is two rows with one key: neither has an estimate.
     """
-    from ..ask.queries import Spent, estimate_with, rates
+    from ..ask.usage import columns_with_estimates, with_estimates
 
     groups: dict[tuple[object, ...], list[sqlite3.Row]] = {}
     for part in partial:
         groups.setdefault(tuple(part[name] for name in _KEYS[by]), []).append(part)
-    rate = rates(connection) if groups else {}
-    cells: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in rows]
+    cells = [dict(zip(names, row, strict=True)) for row in rows]
     keys = [tuple(cell[name] for name in _KEYS[by]) for cell in cells]
     occurs = Counter(keys)
-    columns = [new for name in names for new in (name, _ESTIMATED.get(name)) if new is not None]
-    for cell, key in zip(cells, keys, strict=True):
-        found = None
-        if key in groups and occurs[key] == 1:
-            known = Spent(cell["output_tokens"], cell["cost_usd"])
-            found = estimate_with(rate, known, groups[key])
-        is_whole = found is not None and not found.unmeasured
-        cell["estimated_output_tokens"] = found.output_tokens if found and is_whole else None
-        cell["estimated_cost_usd"] = found.cost_usd if found and is_whole else None
-    return columns, [tuple(cell[name] for name in columns) for cell in cells]
+    parts = [groups.get(key, []) if occurs[key] == 1 else [] for key in keys]
+    estimated = with_estimates(connection, cells, parts)
+    return columns_with_estimates(names), [tuple(cell.values()) for cell in estimated]
 
 
 def _periods(names: Sequence[str], rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -207,19 +199,20 @@ def _periods(names: Sequence[str], rows: Iterable[Row]) -> Iterator[list[Row]]:
             sums = [_sum_of(column) for column in list(zip(*models, strict=True))[2:]]
             bound = names.index("is_lower_bound")
             sums[bound - 2] = max(int(str(row[bound])) for row in models)
-            for known, estimated in _ESTIMATED.items():
-                sums[names.index(estimated) - 2] = _sum_of_estimates(models, names, known)
+            for estimated in _ESTIMATES:
+                sums[names.index(estimated) - 2] = _sum_of_estimates(models, names, estimated)
             yield [[period, f"{len(models)} models", *sums], *(["", *row[1:]] for row in models)]
         else:
             yield models
 
 
-def _sum_of_estimates(rows: Sequence[Row], names: Sequence[str], known: str) -> object:
+def _sum_of_estimates(rows: Sequence[Row], names: Sequence[str], estimated: str) -> object:
     """Return the sum of the estimates, or of what is known where all of it is; None without one."""
+    known = estimated.removeprefix("estimated_")
     cells = [dict(zip(names, row, strict=True)) for row in rows]
     if not any(cell["partial"] for cell in cells):
         return None
-    values = [cell[_ESTIMATED[known] if cell["partial"] else known] for cell in cells]
+    values = [cell[estimated if cell["partial"] else known] for cell in cells]
     return None if None in values else _sum_of(values)
 
 

@@ -34,9 +34,9 @@ from ..ask.conversation import (
 )
 from ..ask.excerpt import FindResult, find
 from ..ask.export import Choice, ExportedConversation
-from ..ask.queries import spent_of
 from ..ask.refs import KeyMatch, Lines
 from ..ask.show import facts_of
+from ..ask.usage import spent_of
 from ..errors import ArchiveError, NotFoundError
 from ..records import ASK, EDIT
 from ..terminal import one_line

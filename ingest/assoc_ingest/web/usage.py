@@ -14,7 +14,7 @@ from zlib import crc32
 
 from .. import sql, terminal
 from ..ask import filters
-from ..ask.queries import Estimate, Spent, estimate
+from ..ask.usage import Estimate, Spent, estimate
 from . import pages
 from .pages import PageError
 from .urls import EVER

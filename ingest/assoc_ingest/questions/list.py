@@ -1,0 +1,245 @@
+"""`list`: the rows of one kind, such as sessions, projects or tasks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+from .question import Field, FilterFields, Reader, Size, Table, question
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from ..ask.filters import Filters, Nothing
+    from ..sql import Query
+
+_ADDED = ("unpriced", "partial", "is_lower_bound", "resume")
+"""The last columns of sessions: what is unknown of the cost, and the command that resumes one."""
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Listing:
+    """The rows of a list."""
+
+    hidden: Annotated[dict[str, int], "options that show more rows, and how many: {--all, --gone}"]
+    nothing: Annotated[dict[str, object] | None, "why there are no rows"]
+    total: Annotated[int, "All rows."]
+    items: Annotated[list[Row], "Rows."]
+    columns: list[str]
+    _notes: list[str]
+
+    def table(self, limit: int = 0, *, is_exact: bool = False) -> Table:
+        """Return the rows, which are limited already."""
+        return Table([tuple(item.values()) for item in self.items], self._notes)
+
+
+@question(
+    "Lists",
+    items="rows",
+    about="",
+    terminal=Size(30), json=Size(30),
+)  # fmt: skip
+def list_(
+    reader: Reader,
+    what: Annotated[str, Field("What to list.", completes="lists")],
+    *,
+    filters: Annotated[
+        Filters,
+        FilterFields(
+            (
+                "project",
+                "source",
+                "branch",
+                "model",
+                "status",
+                "since",
+                "until",
+                "errors",
+                "min_cost",
+            )
+        ),
+    ],
+    cwd: Annotated[
+        str | None,
+        Field("Only teams with a member in this directory; all teams if there are none."),
+    ] = None,
+    all: Annotated[bool, Field("Include rows that are hidden by default.")] = False,
+    gone: Annotated[
+        bool, Field("Include entries that no longer exist; --all includes them too.")
+    ] = False,
+) -> Listing:
+    """List sessions, projects, tasks and more.
+
+    WHAT is one of: sessions, projects, open (unfinished work), tasks, todos, plans, inbox, teams,
+    agents, subagents, prompts, links, files, issues. Next to a lower bound (≥) is an estimate (~),
+    if it can be measured.
+
+    \b
+    Examples:
+      assoc-ingest list sessions --project shop --since 7d
+      assoc-ingest list open
+      assoc-ingest list tasks --all --json
+    """  # fmt: skip
+    from .. import sql
+    from ..ask.filters import nothing
+    from ..paths import is_directory, real_path
+
+    query = find_list(what)
+    if cwd is not None and reader.has_disk and is_directory(cwd):
+        cwd = str(real_path(cwd))
+    filters = replace(filters, cwd=cwd, all=all, gone=gone)
+    filters.applied(query.parameters, what, _lists_with)
+
+    def parameters(filters: Filters) -> dict[str, object]:
+        given = filters.parameters(reader.db)
+        return {name: value for name, value in given.items() if name in query.parameters}
+
+    given = parameters(filters)
+    until = reader.start + reader.limit
+    cursor = reader.db.execute(query.sql, {**given, "limit": until + 1})
+    names = [column[0] for column in cursor.description]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor]
+    total = len(rows) if len(rows) <= until else sql.count(reader.db, query, given)
+    why = None
+    if not total:
+        why = nothing(filters, lambda other: sql.count(reader.db, query, parameters(other)))
+    hidden = _hidden(reader.db, query, given)
+    items = _completed(reader.db, what, reader.page(rows))
+    return Listing(
+        {f"--{name}": count for name, count in hidden.items()},
+        why and why.as_json(), total, items, columns(what, names),
+        _notes(len(items), total, why, hidden),
+    )  # fmt: skip
+
+
+def find_list(what: str) -> Query:
+    """Return the list called `what`; raise UsageError with the nearest, or all there are."""
+    from .. import sql
+    from ..ask.filters import did_you_mean
+    from ..errors import UsageError
+
+    lists = sql.queries("lists")
+    if what in lists:
+        return lists[what]
+    if what in sql.queries("reports"):
+        raise UsageError(f"{what!r} is a report, so run: assoc-ingest query {what}")
+    hint = did_you_mean(sql.normalized(what), lists) or f" There are: {', '.join(lists)}."
+    raise UsageError(f"No list named {what!r}.{hint}")
+
+
+def columns(what: str, names: Sequence[str]) -> list[str]:
+    """Return the columns of a list whose query has these."""
+    from ..ask.usage import columns_with_estimates
+
+    if what == "sessions":
+        at = names.index("ended_at") + 1
+        names = [*names[:at], "cost_usd", *names[at:]]
+        names = [*(name for name in names if name not in _ADDED), *_ADDED]
+    return columns_with_estimates(names)
+
+
+def _lists_with(option: str) -> str:
+    """Return the end of a sentence that says to which lists an option applies."""
+    from .. import sql
+
+    having = [name for name, one in sql.queries("lists").items() if option in one.parameters]
+    return f", but to: {', '.join(having)}." if having else "."
+
+
+def _completed(connection: sqlite3.Connection, what: str, rows: Sequence[Row]) -> list[Row]:
+    """Return rows with what their query does not know: costs, and estimates of lower bounds."""
+    if what == "sessions":
+        return _of_sessions(connection, rows)
+    return _of_subagents(connection, rows) if what == "subagents" else [*rows]
+
+
+def _of_sessions(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
+    """Add to each session what it cost, and the command that resumes it.
+
+    Cost and output are lower bounds if responses are unpriced or partial; all are None if they are
+    not known.
+    """
+    from .. import sql
+    from ..ask.conversation import resume_line
+    from ..ask.usage import with_estimates
+
+    ids = json.dumps([row["id"] for row in rows])
+    usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
+    partial: dict[object, list[sqlite3.Row]] = {}
+    if any(row["partial"] for row in rows):
+        for part in sql.ask(connection, "pages/sessions_partial", sessions=ids):
+            partial.setdefault(part["session_id"], []).append(part)
+    sessions = []
+    for row in rows:
+        used = usage[row["id"]]
+        place = {**row, "project_path": used["project_path"]}
+        session = {
+            **row,
+            "models": json.loads(row["models"] or "[]"),
+            "cost_usd": used["cost_usd"],
+            "unpriced": used["unpriced"],
+            "partial": used["partial"],
+            "is_lower_bound": int(bool(used["unpriced"] or used["partial"])),
+            "resume": resume_line(place, is_there=bool(used["is_there"])),
+        }
+        sessions.append(session)
+    estimated = with_estimates(connection, sessions, [partial.get(row["id"], []) for row in rows])
+    names = columns("sessions", [*rows[0]]) if rows else ()
+    return [{name: session[name] for name in names} for session in estimated]
+
+
+def _of_subagents(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
+    """Add an estimate to each subagent whose tokens are a lower bound.
+
+    If two homes have a subagent, it has none: only both together are known.
+    """
+    from .. import sql
+    from ..ask.usage import with_estimates
+
+    partial: dict[object, list[sqlite3.Row]] = {}
+    keys = json.dumps([row["agent_key"] for row in rows if row["is_lower_bound"]])
+    for part in sql.ask(connection, "pages/subagents_partial", agents=keys):
+        partial.setdefault((part["session_key"], part["agent_key"]), []).append(part)
+    parts = [partial.get((row["session_key"], row["agent_key"]), []) for row in rows]
+    is_one = [len({part["id"] for part in one}) == 1 for one in parts]
+    parts = [one if is_known else [] for one, is_known in zip(parts, is_one, strict=True)]
+    return [*with_estimates(connection, rows, parts)]
+
+
+def _hidden(
+    connection: sqlite3.Connection, query: Query, parameters: Mapping[str, object]
+) -> dict[str, int]:
+    """Return how many more rows a list has with each option that it has."""
+    from .. import sql
+
+    options = [name for name in ("gone", "all") if name in parameters and not parameters[name]]
+    if not options or parameters.get("all"):
+        return {}
+    more = {}
+    counted = sql.count(connection, query, parameters)
+    for option in options:  # all includes what is gone
+        parameters = {**parameters, option: 1}
+        before, counted = counted, sql.count(connection, query, parameters)
+        more[option] = counted - before
+    return {name: count for name, count in more.items() if count}
+
+
+def _notes(shown: int, total: int, why: Nothing | None, hidden: Mapping[str, int]) -> list[str]:
+    """Return what a reader should know of the rows, in sentences."""
+    from ..terminal import many
+
+    notes = []
+    if why is not None:
+        notes += ["Nothing to list.", *why.lines("row")]
+    elif shown < total:
+        notes.append(f"Only the first {shown:,} of {total:,} are shown; --limit 0 shows all.")
+    for option, count in hidden.items():
+        if option == "gone":
+            notes.append(f"{many(count, 'entry', 'entries')} no longer present; show with --gone.")
+        else:
+            notes.append(f"{count:,} more with --all.")
+    return notes
