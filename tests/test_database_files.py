@@ -38,11 +38,10 @@ from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.sync.plan import Report, places_of
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
 from assoc_ingest.sync.watch import News
-from assoc_ingest.upkeep.check import SYNC
 from assoc_ingest.upkeep.forget import Target, forget
 from assoc_ingest.upkeep.rebuild import rebuild, rebuild_into
 from assoc_ingest.upkeep.restore import restore, select_all
-from assoc_ingest.upkeep.verify import verify
+from assoc_ingest.upkeep.verify import SYNC, verify
 
 CASE = "opencode/a-database"
 SCRIPT = (SOURCES / CASE / "home" / "opencode.db.sql").read_text("utf-8")

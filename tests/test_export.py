@@ -43,9 +43,9 @@ from assoc_ingest.ask import conversation as message_text
 from assoc_ingest.ask import export
 from assoc_ingest.ask.export import Choice, ExportedConversation, prose, quoted
 from assoc_ingest.commands import export as export_target
+from assoc_ingest.files import private
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
-from assoc_ingest.upkeep import private_file
 from assoc_ingest.web import entries as export_entries
 from assoc_ingest.web import entries as export_html
 
@@ -568,7 +568,7 @@ def test_a_name_that_is_taken_meanwhile_is_not_overwritten(tmp_path: Path) -> No
         file.write_text("theirs")
 
     with pytest.raises(Exception, match="already there"):
-        private_file.write_private(file, pieces(), overwrite=False)
+        private.write_private(file, pieces(), overwrite=False)
     assert file.read_text() == "theirs"
     assert list(tmp_path.iterdir()) == [file]
 
@@ -583,7 +583,7 @@ def test_a_file_is_on_the_disk_before_its_name_and_the_name_before_it_is_said(
     monkeypatch.setattr(
         os, "fsync", lambda descriptor: flushed.append((os.fstat(descriptor).st_ino, file.exists()))
     )
-    private_file.write_private(file, ["text"], overwrite=overwrite)
+    private.write_private(file, ["text"], overwrite=overwrite)
     assert flushed == [(file.stat().st_ino, False), (tmp_path.stat().st_ino, True)]
 
 

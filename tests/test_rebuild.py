@@ -31,7 +31,6 @@ from assoc_ingest.store.rows import CLEARED, CONDITIONS
 from assoc_ingest.store.swap import replaced
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import rebuild as rebuilding
-from assoc_ingest.upkeep import recover
 from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild
 from assoc_ingest.upkeep.verify import verify
 
@@ -140,9 +139,9 @@ def test_whoever_stops_a_rebuild_does_not_wait_for_its_check(demo: Path) -> None
 
     with (
         databases.writing(demo) as connection,
-        patch.object(recover, "check", never_ends),
+        patch.object(rebuilding, "_check", never_ends),
         pytest.raises(KeyboardInterrupt),
-        recover.checked_meanwhile(connection),
+        rebuilding.checked_meanwhile(connection),
     ):
         raise KeyboardInterrupt
     check(demo)

@@ -20,10 +20,9 @@ from tests.support.cases import told_by_sources
 
 from assoc_ingest import sql
 from assoc_ingest.derive import projects
-from assoc_ingest.source import FILE_KINDS
+from assoc_ingest.source import FILE_KINDS, OF_THEIR_PLACE
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.claude.tools import ACTIONS as TOOLS
-from assoc_ingest.store.rows import OF_THEIR_PLACE
 
 PACKAGE = Path(__file__).parents[1] / "ingest" / "assoc_ingest"
 ROOT = PACKAGE.parents[1]
@@ -33,15 +32,15 @@ ENTRY = ("__main__", "cli", "commands")
 
 DIRECTIONS = {
     # What the modules of a package may import, beside each other and the words that all share.
-    "commands": {"ask", "fleet", "mcp", "questions", "store", "sync", "upkeep", "web"},
-    "fleet": {"ask", "files", "secrets", "sources", "store", "upkeep"},
+    "commands": {"ask", "files", "fleet", "mcp", "questions", "store", "sync", "upkeep", "web"},
+    "fleet": {"ask", "files", "secrets", "sources", "store"},
     "mcp": {"ask", "questions", "secrets", "store"},
     "web": {"ask", "questions", "store"},
     "questions": {"ask", "store", "upkeep"},
     "sync": {"derive", "files", "secrets", "sources", "store", "upkeep", "workers"},
     "upkeep": {"ask", "derive", "files", "secrets", "sources", "store", "workers"},
     "ask": {"files", "secrets", "sources"},
-    "store": {"derive", "files"},
+    "store": {"derive", "files", "sources"},
     "workers": {"files", "sources", "store"},
     "files": {"secrets", "sources"},
     "derive": set(),

@@ -30,7 +30,7 @@ from assoc_ingest.store.database import (
     writing,
 )
 from assoc_ingest.sync.run import sync
-from assoc_ingest.upkeep.check import fresh_schema
+from assoc_ingest.upkeep.verify import fresh_schema
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
 

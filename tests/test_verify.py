@@ -44,11 +44,10 @@ from assoc_ingest.store.batch import known_file
 from assoc_ingest.store.database import snapshot, writing
 from assoc_ingest.store.rows import COLUMNS, TABLES, archived
 from assoc_ingest.sync.run import SyncOptions, sync
-from assoc_ingest.upkeep import check as check_rows
 from assoc_ingest.upkeep import verify as check_environment
-from assoc_ingest.upkeep.check import Finding, Verdict, fresh_schema
+from assoc_ingest.upkeep import verify as check_rows
 from assoc_ingest.upkeep.rebuild import rebuild
-from assoc_ingest.upkeep.verify import verify
+from assoc_ingest.upkeep.verify import Finding, Verdict, fresh_schema, verify
 
 Fresh = Callable[[], Path]
 

@@ -51,9 +51,8 @@ from assoc_ingest.store.rows import Text
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import verify as check_jobs
 from assoc_ingest.upkeep import verify as verifying
-from assoc_ingest.upkeep.check import Finding
 from assoc_ingest.upkeep.rebuild import rebuild
-from assoc_ingest.upkeep.verify import verify
+from assoc_ingest.upkeep.verify import Finding, verify
 from assoc_ingest.workers import Result, Workers, _Worker, index_aside, reading
 from assoc_ingest.workers.index_aside import IndexAside
 

@@ -132,6 +132,10 @@ FILE_KINDS = {
 """The kinds that mean something to the store and the derived facts. Any other kind only tells files
 apart."""
 
+OF_THEIR_PLACE = ("task", "task_snapshot", "inbox", "todos", "team")
+"""Kinds of documents whose path says whose entries they have: the same content at another path is
+another document."""
+
 LOG = "log"
 """A file that grows line by line."""
 DOCUMENT = "document"

@@ -300,7 +300,8 @@ def rows_of_lost_files_go(patch: pytest.MonkeyPatch) -> None:
 
 def gaps_are_passed_over(patch: pytest.MonkeyPatch) -> None:
     """The archive is taken for whole, and rows are derived from what there is."""
-    patch.setattr("assoc_ingest.upkeep.rebuild.examined", lambda *_: ([], True))
+    patch.setattr("assoc_ingest.store.replay.ArchivedBytes.gaps", [])
+    patch.setattr("assoc_ingest.store.replay.ArchivedBytes.are_as_read", True)
     patch.setattr(
         "assoc_ingest.files.archive.read_whole",
         lambda connection, file_id, size: archive.read_around_gaps(connection, file_id, size),

@@ -63,7 +63,7 @@ def read_baseline(path: Path) -> frozenset[str]:
 
 def write_baseline(connection: sqlite3.Connection, path: Path, fingerprints: Iterable[str]) -> None:
     """Write a baseline, over an earlier one only. Raises UsageError if something else is there."""
-    from ..upkeep.private_file import write_private
+    from ..files.private import write_private
 
     is_there = path.is_file()
     if is_there:
@@ -175,7 +175,7 @@ def _say_counts(count: int, places: int, written: Path | None) -> None:
 
 def checked_file(connection: sqlite3.Connection, output: Path, *, force: bool) -> bool:
     """Return whether the file may be overwritten. Raises UsageError if it cannot be written."""
-    from ..upkeep.private_file import known_roots, outside_roots
+    from ..files.private import known_roots, outside_roots
 
     if is_directory(output):
         raise UsageError(f"{output} is a directory. Give a file in it: -o {output / 'NAME'}")
@@ -191,7 +191,7 @@ def checked_directory(
 
     Raises UsageError if they cannot be written.
     """
-    from ..upkeep.private_file import known_roots, outside_roots
+    from ..files.private import known_roots, outside_roots
 
     if os.path.lexists(output) and not is_directory(output):
         raise UsageError(f"{output} is a file. Give a directory: -o DIR")
@@ -314,8 +314,8 @@ def _export_session(
 ) -> None:
     from ..ask.export import ExportedConversation
     from ..ask.output import write
+    from ..files.private import write_private
     from ..store.database import snapshot
-    from ..upkeep.private_file import write_private
 
     with snapshot(connection):  # a sync may be writing
         conversation = ExportedConversation(connection, session, choice)
@@ -340,8 +340,8 @@ def _export_project(
     from .. import terminal
     from ..ask.export import ExportedConversation, conversations_of
     from ..ask.output import say
+    from ..files.private import write_private
     from ..store.database import snapshot
-    from ..upkeep.private_file import write_private
 
     if output is None:
         raise click.UsageError("A project becomes several files. Give a directory: -o DIR")

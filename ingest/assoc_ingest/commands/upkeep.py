@@ -27,12 +27,12 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..upkeep.check import Finding, Verdict
     from ..upkeep.compact import Compaction, Unused
     from ..upkeep.forget import Forgetting, Tombstone
     from ..upkeep.forget_secret import SecretForgetting
     from ..upkeep.prune import LostSession, Removal
     from ..upkeep.restore import Restored
+    from ..upkeep.verify import Finding, Verdict
 
 
 # ------------------------------------------------------------------------------------------------

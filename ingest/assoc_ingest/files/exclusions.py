@@ -11,9 +11,21 @@ from typing import NamedTuple
 
 from ..records import Issue, Record, Team, Transcript
 from ..secrets.forget import ForgottenSecret, ForgottenSecrets, Span, blanked
-from ..source import FOREIGN, LOG, Checkpoint, Claim, Line, Source, claim_at, parts_of
+from ..source import (
+    FOREIGN,
+    LOG,
+    OF_THEIR_PLACE,
+    UNREAD,
+    Checkpoint,
+    Claim,
+    Line,
+    Source,
+    claim_at,
+    parts_of,
+)
 from ..sources import SOURCES
-from .tail import RAN_AWAY, Parser, Stretch, lines_of
+from .stores import Work, most_bytes, reading
+from .tail import RAN_AWAY, Parser, Prefix, Stretch, lines_of, pieces
 from .walk import PATH_FROM_LINES, PATH_LOST, UNOPENED
 
 # ------------------------------------------------------------------------------------------------
@@ -31,7 +43,7 @@ from .walk import PATH_FROM_LINES, PATH_LOST, UNOPENED
 #   archived: as for a private document, only their hash is stored.
 #
 # Copies at other paths are left out, too, if their path does not say whose they are: see
-# `moved_copies`. A fork that repeats lines of a forgotten conversation is another conversation,
+# `sync/copies`. A fork that repeats lines of a forgotten conversation is another conversation,
 # and is read.
 #
 # A credential that the user has forgotten is left out of every file, before its bytes are parsed
@@ -273,6 +285,97 @@ def document_without(
 def without_sample(record: Record) -> Record:
     """Return an issue without its sample, and any other record unchanged."""
     return record._replace(sample=None) if isinstance(record, Issue) else record
+
+
+# -- copies at other paths ------------------------------------------------------------------------
+
+
+class Originals:
+    """The forgotten files, to recognise copies of them."""
+
+    def __init__(self, exclusions: Iterable[Exclusion]) -> None:
+        self._by_length: dict[int, list[Exclusion]] = {}
+        for exclusion in exclusions:
+            if exclusion.content is not None:
+                self._by_length.setdefault(exclusion.content.length, []).append(exclusion)
+        self._lengths = sorted(self._by_length)
+
+    def fitting(
+        self, claim: Claim, path: str, size: int, *, is_log: bool, read: int = 0
+    ) -> dict[Content, Exclusion]:
+        """Return what a file of this size can be a copy of.
+
+        Of a log, the first `read` bytes have already been compared.
+        """
+        if is_log:
+            lengths = [length for length in self._lengths if read < length <= size]
+        else:
+            lengths = [size] if size in self._by_length else []
+        if not lengths:
+            return {}
+        named = owners(claim, parts_of(path))
+        found = [
+            exclusion
+            for length in lengths
+            for exclusion in self._by_length[length]
+            if (exclusion.path == path or claim.kind not in OF_THEIR_PLACE)
+            and all(owner in (exclusion.path or "").lower() for owner in named)
+        ]
+        found.sort(
+            key=lambda exclusion: exclusion.path == path
+        )  # if several are equal, the one at the same path wins
+        return {
+            exclusion.content: exclusion for exclusion in found if exclusion.content is not None
+        }
+
+    def of(self, work: Work) -> Exclusion | None:
+        """Return what a file on disk is a copy of, None if it is not one or cannot be read."""
+        shape = work.root.source.shape(work.claim)
+        if shape == UNREAD:
+            return None
+        originals = self.fitting(
+            work.claim,
+            work.found.path,
+            most_bytes(work),
+            is_log=shape == LOG,
+            read=work.known.checkpoint.offset if work.known is not None else 0,
+        )
+        if not originals:
+            return None
+        try:
+            with reading(work) as (descriptor, _):
+                return first_of(originals, pieces(descriptor))
+        except OSError:
+            return None  # reading it will fail, too
+
+
+def first_of(originals: dict[Content, Exclusion], parts: Iterable[bytes]) -> Exclusion | None:
+    """Return the first of these that the bytes of a file begin with."""
+    lengths = sorted({content.length for content in originals}, reverse=True)
+    prefix = Prefix()
+    for data in parts:
+        start = 0
+        while lengths and prefix.offset + len(data) - start >= lengths[-1]:
+            end = start + lengths.pop() - prefix.offset
+            prefix, start = prefix.extended(data[start:end]), end
+            content = content_of(prefix.checkpoint())
+            if content in originals:
+                return originals[content]
+        if not lengths:
+            return None
+        prefix = prefix.extended(data[start:])
+    return None
+
+
+def key_in_root(original: Exclusion, claim: Claim) -> str | None:
+    """Return the key of the conversation of a copy, if keys like it are valid in one root only.
+
+    The root of the copy then contains the conversation, so other files and lists there can be about
+    it, too.
+    """
+    key = claim.session_key
+    is_same = key is not None and key == original.session_key and not is_unique_key(key)
+    return key if is_same else None
 
 
 # -- credentials ----------------------------------------------------------------------------------

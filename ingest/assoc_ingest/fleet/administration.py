@@ -22,8 +22,8 @@ from ..files.exclusions import OUTSIDE_ARCHIVE
 from ..source import LOG
 from ..store import changes, database
 from ..store.database import open_reader, snapshot, transaction, writing
+from ..store.replay import files_of, plan_of
 from ..terminal import Progress
-from ..upkeep.rebuild import files_of, plan_of
 from . import projection
 from .connect import DESTINATION, SENTENCES, bounded, connect, parameters, shown, telling
 from .projection import (

@@ -40,8 +40,8 @@ from ..sources import SOURCES
 from ..store import database
 from ..store.batch import Batch
 from ..store.database import Clock
+from ..store.replay import agents_may_change, derive_in
 from ..terminal import Progress
-from ..upkeep.rebuild import agents_may_change, derive_in
 from . import projection, state
 from .projection import EVERYTHING, Cursor, Masks
 from .push import Local, introduced

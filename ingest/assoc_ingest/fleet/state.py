@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import BusyError, DatabaseError, UsageError
+from ..files.private import write_private
 from ..paths import comparable
 from ..store.changes import SECOND_RECORD
 from ..store.database import resolved
-from ..upkeep.private_file import write_private
 from .projection import EVERYTHING, VERSION, Cursor, Masks, Scope, of_paths
 
 # ------------------------------------------------------------------------------------------------

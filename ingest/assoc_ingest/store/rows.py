@@ -157,10 +157,6 @@ ENTRIES: dict[type, Entries] = {
 CONDITIONS = {entries.table: entries.condition for entries in ENTRIES.values()}
 """The tables that have entries, and the condition for a row to be one."""
 
-OF_THEIR_PLACE = ("task", "task_snapshot", "inbox", "todos", "team")
-"""Kinds of documents whose path says whose entries they have: the same content at another path is
-another document."""
-
 _TRACKED = ("subject", "description", "status", "owner", "active_form", "metadata")
 
 

@@ -39,14 +39,14 @@ from ..files.walk import (
 )
 from ..paths import PULLED, is_absolute, is_directory, is_file, obstacle, real_path, why_unknown
 from ..secrets.forget import ForgottenSecrets
-from ..source import DATABASE, LOG, UNREAD, Claim, KnownFile, claim_at, parts_of
+from ..source import DATABASE, LOG, OF_THEIR_PLACE, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..sources import SOURCES
 from ..store.batch import Batch, KnownFiles
 from ..store.database import Clock, transaction
-from ..store.rows import OF_THEIR_PLACE, Written
+from ..store.rows import Written
 
 if TYPE_CHECKING:
-    from ..upkeep.forget import Home, Returned
+    from .copies import Home, Returned
 
 
 @dataclass(slots=True)
@@ -378,7 +378,7 @@ def make_plan(
         known = KnownFiles(connection, source_id, limits)
         linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
     if plan.work and plan.forgotten.exclusions and connection is not None:
-        from ..upkeep.forget import without_forgotten
+        from .copies import without_forgotten
 
         plan.work, plan.returned = without_forgotten(
             connection, plan.forgotten, plan.work, plan.homes

@@ -317,7 +317,7 @@ def _first_that_matches(
     """Return the first candidate whose remaining bytes are in a file at the same offsets."""
     if not candidates:
         return None
-    from ..upkeep.recover import has_its_bytes  # few syncs need it, and it takes long
+    from ..store.replay import has_its_bytes  # few syncs need it, and it takes long
 
     try:
         with reading(work) as (descriptor, _):
@@ -348,7 +348,7 @@ def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) ->
         "select id from files where source_id = ? and offset > 0 order by gone_at is not null, id",
         (source_id,),
     ).fetchall()
-    from ..upkeep.recover import has_its_bytes
+    from ..store.replay import has_its_bytes
 
     known = (known_file(connection, file_id) for (file_id,) in islice(rows, _TRIED))
     for file in known:
@@ -428,7 +428,7 @@ def execute(
 
     progress = progress or (lambda done, total: None)
     if plan.returned is not None:
-        from ..upkeep.forget import note
+        from .copies import note
 
         note(connection, plan.returned)
     moved = match_moved(plan) | find_lost_files(connection, plan)
@@ -650,7 +650,7 @@ def derive_what_others_decide(connection: sqlite3.Connection) -> None:
     """Re-parse what was read before files of its subagents, or a list that names it, appeared."""
     again = to_read_again(connection)
     if again or doubtful_logs(connection):
-        from ..upkeep.rebuild import derive_again, misjudged
+        from ..store.replay import derive_again, misjudged
 
         derive_again(connection, [*again, *misjudged(connection)])
 

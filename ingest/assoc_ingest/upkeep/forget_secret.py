@@ -40,8 +40,8 @@ from ..sources import SOURCES
 from ..store import rows as upserts
 from ..store.batch import Batch, known_file
 from ..store.database import Clock, open_reader, writing
+from ..store.replay import derive_in
 from .compact import check_room, rewrite
-from .rebuild import derive_in
 from .recover import kept_beside
 
 _PROBED = 24  # letters by which rows are found: a line of a private key is not shorter

@@ -18,8 +18,8 @@ from ..fields import milliseconds
 from ..sql import id_list
 from ..store.batch import Batch
 from ..store.database import Clock, later, open_reader, writing
+from ..store.replay import agents_may_change
 from ..store.rows import CONDITIONS
-from .rebuild import agents_may_change
 
 # ------------------------------------------------------------------------------------------------
 # When files went missing, and whether that time is plausible: for `prune --gone --before`.

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from secrets import token_hex
 
 from ..ask.query import bindable
 from ..ask.refs import find_session
@@ -21,15 +20,15 @@ from ..errors import ArchiveError, NotFoundError, UsageError
 from ..files import archive
 from ..files.changes import claim_of
 from ..files.exclusions import is_left_out
+from ..files.private import known_roots, outside_roots, write_new
 from ..files.stores import is_packed, unpacked_name
-from ..files.tail import CHUNK, open_regular
-from ..files.walk import original_parts, original_time
+from ..files.tail import open_regular
+from ..files.walk import original_parts
 from ..paths import is_directory, is_there, real_path
 from ..source import DATABASE, LOG, PRIVATE, UNREAD, KnownFile
 from ..sources import SOURCES
 from ..store.batch import known_file
 from .forget import own_files
-from .private_file import known_roots, outside_roots
 
 # ------------------------------------------------------------------------------------------------
 # Finds the files to restore: all, those of a session, or one.
@@ -148,7 +147,6 @@ IDENTICAL = "identical"
 REFUSED = "refused"
 NOT_ARCHIVED = "not archived"
 
-_TEMPORARY = ".assoc-ingest-"
 _no_name_on_windows = re.compile(
     r'.*[\x00-\x1f<>:"/\\|?*].*|.*[. ]'
     r"|(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\xb9\xb2\xb3]) *(?:\..*)?",
@@ -333,7 +331,10 @@ def _restore_file(
         for _ in original():  # so that a damaged archive is reported
             pass
         return WRITTEN
-    _write(parent, target, file.known.mtime_ns, original())
+    try:
+        write_new(target, original(), file.known.mtime_ns)
+    except FileExistsError:
+        raise _RefusedError("something else is there") from None
     return WRITTEN
 
 
@@ -378,41 +379,3 @@ def _is_identical(file: Selected, original: Iterator[bytes], target: Path) -> bo
         if os.fstat(descriptor).st_size != file.known.checkpoint.offset:
             return False
         return all(there.read(len(data)) == data for data in original)
-
-
-def _write(parent: Path, target: Path, mtime_ns: int, pieces: Iterable[bytes]) -> None:
-    """Write a new file under a temporary name, then give it its name if that is still free."""
-    temporary = parent / f"{_TEMPORARY}{token_hex(8)}"
-    try:
-        _fill(temporary, mtime_ns, pieces)
-        try:
-            os.link(temporary, target)
-        except FileExistsError:
-            raise _RefusedError("something else is there") from None
-        except OSError:  # a file system without hard links: take the name first, then fill it
-            _copy(temporary, target, mtime_ns)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _fill(path: Path, mtime_ns: int, pieces: Iterable[bytes]) -> None:
-    """Create a private file with these bytes and this time. Raises FileExistsError."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-    for name in ("O_NOFOLLOW", "O_BINARY", "O_CLOEXEC"):  # not every system has all of them
-        flags |= getattr(os, name, 0)
-    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
-        file.writelines(pieces)
-    if (time := original_time(mtime_ns)) is not None:
-        with suppress(OSError, OverflowError):  # the system or the disk cannot set this time
-            os.utime(path, ns=(time, time))
-
-
-def _copy(source: Path, target: Path, mtime_ns: int) -> None:
-    with source.open("rb") as file:
-        try:
-            _fill(target, mtime_ns, iter(lambda: file.read(CHUNK), b""))
-        except FileExistsError:
-            raise _RefusedError("something else is there") from None
-        except BaseException:
-            target.unlink(missing_ok=True)
-            raise
