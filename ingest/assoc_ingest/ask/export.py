@@ -565,6 +565,89 @@ def _dollars(amount: object) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
+# The parts of an exported conversation in order, whatever they look like.
+
+
+_LEVELS = 20  # of subagents inside each other; a deeper one is at the end
+
+
+class Document:
+    """Yields the messages of a conversation piece by piece: one of any length is written.
+
+    A subclass says what each piece looks like. No subagent is shown twice, so there is no cycle.
+    """
+
+    closing = "</details>"
+    """What ends the messages of a subagent."""
+
+    def __init__(self, connection: sqlite3.Connection, conversation: ExportedConversation) -> None:
+        self.connection = connection
+        self.conversation = conversation
+        self.level = 0
+        """How many subagents the present one is inside of."""
+        self._spawned = by_call(conversation.subagents)
+        self._shown: set[int] = set()
+
+    def file(self, path: str) -> Iterator[str]:
+        """Yield what stands before the messages of a second file."""
+        raise NotImplementedError
+
+    def messages(self, messages: Iterable[Message]) -> Iterator[str]:
+        raise NotImplementedError
+
+    def heading(self, text: str) -> str:
+        raise NotImplementedError
+
+    def note(self, text: str) -> str:
+        raise NotImplementedError
+
+    def opening(self, subagent: Subagent) -> str:
+        """Return what begins a folded part with the messages of a subagent."""
+        raise NotImplementedError
+
+    def body(self) -> Iterator[str]:
+        """Yield all messages, those of subagents without a call at the end."""
+        written = 0
+        for file in self.conversation.files_with_messages():
+            if written:
+                yield from self.file(one_line(self.conversation.clean(file.path)))
+            for piece in self.messages(self.conversation.messages(file)):
+                written += 1
+                yield piece
+        if not written:
+            yield self.note("No messages of this conversation are indexed.")
+        yield from self._without_call()
+
+    def spawned(self, call: int | None) -> list[Subagent]:
+        """Return the subagents of a call that are not shown yet; from now on they are."""
+        return self._new(self._spawned.get(call or 0, ()) if self.level < _LEVELS else ())
+
+    def subagent(self, subagent: Subagent) -> Iterator[str]:
+        yield self.opening(subagent)
+        self.level += 1
+        yield from self.messages(self.conversation.subagent_messages(subagent))
+        self.level -= 1
+        yield self.closing
+
+    def _without_call(self) -> Iterator[str]:
+        rest = self._new(self.conversation.subagents)
+        others = [one for one in rest if one.kind != "warmup"]
+        if others and self.conversation.choice.tools:
+            yield self.heading("Subagents without a call here")
+            for subagent in others:
+                yield from self.subagent(subagent)
+        hidden = 0 if self.conversation.choice.tools else len(others)
+        for count, word in ((hidden, "subagent"), (len(rest) - len(others), "warm-up agent")):
+            if count:
+                yield self.note(f"{terminal.many(count, word)} not shown.")
+
+    def _new(self, subagents: Iterable[Subagent]) -> list[Subagent]:
+        new = [one for one in subagents if one.id not in self._shown]
+        self._shown.update(one.id for one in new)
+        return new
+
+
+# ------------------------------------------------------------------------------------------------
 # A conversation as Markdown that reads well in a pull request.
 #
 # Each prompt is a heading with the prompt as a quotation below it; what the agent wrote stands as
@@ -573,14 +656,13 @@ def _dollars(amount: object) -> str:
 
 _TITLE = 80  # columns of a prompt in its heading
 _SUMMARY = 100  # columns of what a folded part says of itself
-_LEVELS = 20  # of subagents inside each other; a deeper one is at the end
 _FEW_PROMPTS = 2  # need no table of contents
 _OF_ADDRESSES = "!#$%&'()*+,/:;=?@[]~"
 _REPEATED = "repeated block"
 
 
 def pieces(connection: sqlite3.Connection, conversation: ExportedConversation) -> Iterator[str]:
-    for block in _Document(connection, conversation).blocks():
+    for block in _MarkdownDocument(connection, conversation).blocks():
         yield f"{block}\n\n"
 
 
@@ -591,44 +673,43 @@ def index(title: str, rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
         yield f"- [{escaped(one_line(text))}]({quote(name)}) {escaped(one_line(about))}\n"
 
 
-class _Document:
+class _MarkdownDocument(Document):
     """Writes the blocks of one conversation; between two of them is an empty line."""
 
     def __init__(self, connection: sqlite3.Connection, conversation: ExportedConversation) -> None:
-        self._connection = connection
-        self._conversation = conversation
-        self._spawned = by_call(conversation.subagents)
-        self._shown: set[int] = set()
+        super().__init__(connection, conversation)
         self._prompts = 0
-        self._level = 0
         cwd = conversation.session["cwd"]
         self._directory = f"{cwd}/" if cwd else None
 
     def blocks(self) -> Iterator[str]:
         yield from self._header()
-        written = 0
-        for file in self._conversation.files_with_messages():
-            if written:
-                yield "---"
-                yield code(self._conversation.clean(file.path))
-            for block in self._messages(self._conversation.messages(file)):
-                written += 1
-                yield block
-        if not written:
-            yield "No messages of this session are indexed."
-        yield from self._unspawned()
+        yield from self.body()
         yield "---"
-        for sentence in closing(self._conversation):
+        for sentence in closing(self.conversation):
             yield escaped(sentence)
 
+    def file(self, path: str) -> Iterator[str]:
+        yield "---"
+        yield code(path)
+
+    def heading(self, text: str) -> str:
+        return heading(text, 2)
+
+    def note(self, text: str) -> str:
+        return text
+
+    def opening(self, subagent: Subagent) -> str:
+        return f"<details>\n<summary><b>Subagent</b> {in_html(facts_of(subagent))}</summary>"
+
     def _header(self) -> Iterator[str]:
-        conversation = self._conversation
+        conversation = self.conversation
         yield heading(title_of(conversation), 1)
-        found = facts(self._connection, conversation)
+        found = facts(self.connection, conversation)
         yield "\n".join(f"- **{name}:** {escaped(value)}" for name, value in found)
         if conversation.resume is not None:
             yield f"Resume: {code(conversation.resume)}"
-        if links := list(exported_links(self._connection, conversation)):
+        if links := list(exported_links(self.connection, conversation)):
             yield "\n".join(f"- {escaped(kind)}: {_linked(url)}" for kind, url, _ in links)
         yield from _folded("Source files", [fenced("\n".join(places(conversation)))])
         prompts = [
@@ -638,7 +719,7 @@ class _Document:
         if len(prompts) > _FEW_PROMPTS:
             yield from _folded("Prompts", ["\n".join(prompts)])
 
-    def _messages(self, messages: Iterable[Message]) -> Iterator[str]:
+    def messages(self, messages: Iterable[Message]) -> Iterator[str]:
         noise: list[Message] = []
         is_taken_back = False
         for message in messages:
@@ -662,11 +743,11 @@ class _Document:
         if kind in message_text.PEOPLE:
             yield from self._typed(message)
         elif kind == "text":
-            yield prose(text, self._level + 2)
+            yield prose(text, self.level + 2)
         elif kind == "tool_use":
             yield from self._call(message)
         elif kind == "agent_prompt":
-            yield heading("The task", self._level + 2)
+            yield heading("The task", self.level + 2)
             yield quoted(text)
         elif kind == "system" and text.startswith(message_text.COMPACTED):
             yield "---"
@@ -678,12 +759,12 @@ class _Document:
 
     def _typed(self, message: Message) -> Iterator[str]:
         title = self._title(message)
-        if self._level == 0:
+        if self.level == 0:
             self._prompts += 1
-            yield f'<a id="{self._conversation.anchor(message)}"></a>'
+            yield f'<a id="{self.conversation.anchor(message)}"></a>'
             yield heading(f"{self._prompts}. {title}", 2)
         else:
-            yield heading(title, self._level + 2)
+            yield heading(title, self.level + 2)
         queued = "queued " if message.kind == "queued_prompt" else ""
         if message.timestamp:
             yield f"*{queued}{terminal.moment(message.timestamp)}*"
@@ -700,7 +781,7 @@ class _Document:
         text = message.content if is_notification else message_text.untagged(message.content)
         summary = f"{name}: {one_line(message_text.heard(message.kind, message.content))}"
         is_prose = message.kind in ("thinking", "compact_summary", "agent_message")
-        body = prose(text, self._level + 2) if is_prose else fenced(text.strip())
+        body = prose(text, self.level + 2) if is_prose else fenced(text.strip())
         yield from _folded(cut(summary, _SUMMARY), [body])
 
     def _call(self, message: Message) -> Iterator[str]:
@@ -712,41 +793,17 @@ class _Document:
         summary += f" · {in_html(facts)}" if facts else ""
         yield f"<details>\n<summary>{summary}</summary>"
         yield from _input(message)
-        spawned = self._spawned.get(message.tool_call_id or 0, ()) if self._level < _LEVELS else ()
-        for subagent in self._new(spawned):
-            yield from self._subagent(subagent)
+        for subagent in self.spawned(message.tool_call_id):
+            yield from self.subagent(subagent)
         if message.result_id is not None:
-            text = self._conversation.text(message.result_id)
+            text = self.conversation.text(message.result_id)
             yield "Result:" if text.strip() else "No output."
             if text.strip():
                 yield fenced(text)
-        if output := self._conversation.output_file(message):
+        if output := self.conversation.output_file(message):
             yield "Whole output, from its own file:"
             yield fenced(output)
         yield "</details>"
-
-    def _new(self, subagents: Iterable[Subagent]) -> list[Subagent]:
-        """Return those that are not shown yet; from now on they are, so no cycle."""
-        new = [one for one in subagents if one.id not in self._shown]
-        self._shown.update(one.id for one in new)
-        return new
-
-    def _subagent(self, subagent: Subagent) -> Iterator[str]:
-        yield f"<details>\n<summary><b>Subagent</b> {in_html(facts_of(subagent))}</summary>"
-        self._level += 1
-        yield from self._messages(self._conversation.subagent_messages(subagent))
-        self._level -= 1
-        yield "</details>"
-
-    def _unspawned(self) -> Iterator[str]:
-        rest = self._new(self._conversation.subagents)
-        shown = [one for one in rest if one.kind != "warmup" and self._conversation.choice.tools]
-        if shown:
-            yield heading("Subagents without a call here", 2)
-        for subagent in shown:
-            yield from self._subagent(subagent)
-        if hidden := len(rest) - len(shown):
-            yield f"{terminal.many(hidden, 'subagent')} not shown."
 
 
 def _linked(url: str) -> str:

@@ -7,7 +7,6 @@ import sqlite3
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -20,7 +19,7 @@ from .. import sql, terminal
 from ..ask import conversation, export, show
 from ..ask import conversation as message_text
 from ..ask.conversation import Conversation, Message, Subagent
-from ..ask.export import ExportedConversation
+from ..ask.export import Document, ExportedConversation
 from ..ask.show import by_call, facts_of
 from ..terminal import one_line, readable, safe
 from . import html, urls
@@ -93,6 +92,8 @@ class Entry:
     """Of a prompt, what opens the one before and the one behind it."""
     entries: list[Entry] = field(default_factory=list)
     """Of a run of copies, those that it consists of."""
+    call: int | None = None
+    """Its id among the calls of tools."""
     result: Markup | None = None
     pictures: list[Picture] = field(default_factory=list)
     agents: list[Nested] = field(default_factory=list)
@@ -144,7 +145,7 @@ class Entries:
         self._directory = f"{cwd}/" if cwd else None
         self._day = ""
 
-    def of(self, messages: Iterable[Message]) -> Iterator[Entry]:
+    def of(self, messages: Iterable[Message], *, has_days: bool = True) -> Iterator[Entry]:
         """Yield the entries of messages, those that stand elsewhere left out."""
         noise: list[Message] = []
         for message in messages:
@@ -156,7 +157,8 @@ class Entries:
             if noise and message.kind != "tool_use":  # hooks run at every call
                 yield self._noise(noise)
                 noise = []
-            yield from self._days(message)
+            if has_days:
+                yield from self._days(message)
             yield self._entry(message)
         if noise:
             yield self._noise(noise)
@@ -178,15 +180,13 @@ class Entries:
             if len(found) <= _BLOCKS:
                 self._room -= subagent.message_count
                 self._level += 1
-                day, self._day = self._day, "nested"
-                nested.entries = list(self.of(found))
-                self._day = day
+                nested.entries = list(self.of(found, has_days=False))
                 self._level -= 1
         return nested
 
     def _days(self, message: Message) -> Iterator[Entry]:
         day = terminal.day(message.timestamp or "")
-        if day and day != self._day and self._day != "nested":
+        if day and day != self._day:
             self._day = day
             yield Entry(0, "rule", day, "day")
 
@@ -235,6 +235,7 @@ class Entries:
         if message.output_file:
             note = "the output was too large for the transcript"
             entry.facts = f"{entry.facts} · {note}".removeprefix(" · ")
+        entry.call = message.tool_call_id
         spawned = self._spawned.get(message.tool_call_id or 0, ())
         entry.agents, entry.more_agents = self.nested_all(spawned)
         return entry
@@ -405,119 +406,18 @@ def with_beginning(
 
 
 # ------------------------------------------------------------------------------------------------
-# Messages as a file to keep shows them: as the pages do, with all of their texts and images.
+# One conversation as one HTML file that needs nothing else: no server, no network, no other file.
+#
+# Messages look as on the pages, with all of their texts and images. Style and images are in the
+# file, and its policy lets nothing load and nothing run but the few lines of script that open and
+# close what is folded. It is yielded piece by piece, so that a conversation of any length is
+# written.
 
 
 LARGEST_IMAGE = 3_000_000
 """Characters of base64 of one image, about 2 MB; a larger one is left out."""
 
 _ALL_IMAGES = 40_000_000  # characters of base64 of all images of a file
-_LEVELS = 20  # of subagents inside each other; a deeper one is at the end
-
-
-class ExportedEntries(Entries):
-    """Entries with all of their texts. A subagent is not in its entry: `_Page` writes it there."""
-
-    def __init__(self, conversation: ExportedConversation) -> None:
-        super().__init__(conversation, budget=WholeText())
-        self._exported = conversation
-        self._room_for_images = _ALL_IMAGES
-
-    def new_in(self, level: int, call: int) -> list[Subagent]:
-        """Return the subagents that a call spawned and that are not shown yet."""
-        found = self._spawned.get(call, ()) if level < _LEVELS else ()
-        return self.new(found)
-
-    def new(self, subagents: Iterable[Subagent]) -> list[Subagent]:
-        """Return those that are not shown yet; from now on they are."""
-        new = [one for one in subagents if one.id not in self._shown]
-        self._shown.update(one.id for one in new)
-        return new
-
-    @contextmanager
-    def nested(self) -> Iterator[None]:
-        """Write messages of a subagent: without the days, which are those around it."""
-        day, self._day = self._day, "nested"
-        yield
-        self._day = day
-
-    def nested_all(self, subagents: Sequence[Subagent]) -> tuple[list[Nested], int]:
-        """Return nothing: a long one would be in memory."""
-        return [], 0
-
-    def _entry(self, message: Message) -> Entry:
-        entry = super()._entry(message)
-        if entry.shape == "typed":  # whoever reads the file may be someone else
-            entry.who = entry.who.replace("You", "User")
-        return entry
-
-    def _call(self, message: Message) -> Entry:
-        entry = super()._call(message)
-        entry.body += _rest_of_input(message, self._budget)
-        if message.result_id is not None and entry.result is not None:
-            entry.result += self._images(message.result_id, str(entry.result))
-        if output := self._exported.output_file(message):
-            whole = shortened(output, self._budget)
-            entry.result = (entry.result or Markup("")) + _WHOLE_OUTPUT.format(whole)
-        return entry
-
-    def _aside(self, message: Message) -> Entry:
-        if message.kind == "image":
-            entry = self._new(message, "aside", "Image")
-            entry.body = self._images(message.id, message.content)
-            entry.body = entry.body or Markup('<p class="ai-image">{}</p>').format(
-                readable(message.content)
-            )
-            return entry
-        entry = super()._aside(message)
-        if message.kind == "task_notification":  # of which a page shows the summary
-            entry.summary = entry.summary or one_line(
-                message_text.heard(message.kind, message.content)
-            )
-            entry.body = shortened(message.content.strip(), self._budget)
-        if message.kind == "thinking":
-            entry.summary = entry.summary or one_line(message.content)
-        return entry
-
-    def _images(self, message: int, text: str) -> Markup:
-        shown = []
-        for image in self._exported.images(message, text):
-            if not image.data or len(image.data) > min(LARGEST_IMAGE, self._room_for_images):
-                shown.append(_NO_IMAGE.format(image.placeholder))
-                continue
-            self._room_for_images -= len(image.data)
-            shown.append(_IMAGE.format(image.media_type, image.data, image.placeholder))
-        return joined(shown)
-
-
-def _rest_of_input(message: Message, budget: Budget) -> Markup:
-    """Return what the shape in which a page shows an input leaves out of it."""
-    arguments = show.arguments_of(message)
-    changes = show.changes_of(message)
-    if changes and not isinstance(arguments.get("edits"), list):
-        return fields(message_text.rest_of(arguments), budget)
-    is_list = show.things_to_do(message) is not None
-    if is_list or changes:
-        whole = json.dumps(arguments, ensure_ascii=False, indent=2)
-        return _INPUT.format(shortened(whole, budget))
-    return Markup("")
-
-
-_WHOLE_OUTPUT = Markup('<div class="ai-label">Whole output, from its own file</div>{}')
-_INPUT = Markup('<details><summary class="ai-facts">Input as JSON</summary>{}</details>')
-_IMAGE = Markup('<img class="ai-picture" src="data:{};base64,{}" alt="{}">')
-_NO_IMAGE = Markup('<p class="ai-image">{}: too large for this file, or not an image</p>')
-
-
-# ------------------------------------------------------------------------------------------------
-# One conversation as one HTML file that needs nothing else: no server, no network, no script.
-#
-# Its style is inline, images are in it, and its policy lets nothing load and nothing run but the
-# few lines of script that open and close what is folded. It is yielded piece by piece, so that a
-# conversation of any length is written; what is inside of a subagent is, too.
-
-
-_LONG_TITLE = 80  # letters, from which it is set smaller
 _PROMPT = 90  # letters of a prompt in the table of contents
 
 
@@ -528,167 +428,158 @@ def pieces(connection: sqlite3.Connection, conversation: ExportedConversation) -
 
 def index(title: str, rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
     """Yield a page that links to files: the name of each, its title, and facts about it."""
-    yield _head(title)
-    yield Markup('<main id="content"><h1>{}</h1><ul class="ai-index">').format(title)
-    for name, text, about in rows:
-        yield safe(_INDEXED.format(name, one_line(text), one_line(about)))
-    yield Markup("</ul></main></body></html>\n")
+    yield from _head(title)
+    shown = [(name, one_line(text), one_line(about)) for name, text, about in rows]
+    yield safe(html.macro("export", "index", title, shown))
 
 
-class _Page:
+class ExportedEntries(Entries):
+    """Entries with all of their texts. A subagent is not in its entry: `_Page` writes it there."""
+
+    def __init__(self, conversation: ExportedConversation) -> None:
+        super().__init__(conversation, budget=WholeText())
+        self._exported = conversation
+        self._room_for_images = _ALL_IMAGES
+        self.agent: str | None = None
+        """The subagent whose messages are made entries."""
+
+    def nested_all(self, subagents: Sequence[Subagent]) -> tuple[list[Nested], int]:
+        """Return nothing: a long one would be in memory."""
+        return [], 0
+
+    def _new(self, message: Message, shape: str, who: str) -> Entry:
+        entry = super()._new(message, shape, who)
+        entry.is_cut = False
+        entry.link = Link("", "", self._exported.anchor(message, self.agent))
+        return entry
+
+    def _entry(self, message: Message) -> Entry:
+        entry = super()._entry(message)
+        if entry.shape == "typed":  # whoever reads the file may be someone else
+            entry.who = entry.who.replace("You", "User")
+        return entry
+
+    def _call(self, message: Message) -> Entry:
+        entry = super()._call(message)
+        entry.body += _rest_of_input(message, self._budget)
+        if message.result_id is not None:
+            anchor = self._exported.result_anchor(message.result_id, self.agent)
+            entry.inside = [anchor] if anchor is not None else []
+            if entry.result is not None:
+                entry.result += self._images(message.result_id, str(entry.result))
+        if output := self._exported.output_file(message):
+            whole = html.macro("export", "whole_output", shortened(output, self._budget))
+            entry.result = (entry.result or Markup("")) + whole
+        return entry
+
+    def _noise(self, messages: list[Message]) -> Entry:
+        entry = super()._noise(messages)
+        entry.inside = [self._exported.anchor(one, self.agent) for one in messages[1:]]
+        return entry
+
+    def _aside(self, message: Message) -> Entry:
+        if message.kind == "image":
+            entry = self._new(message, "aside", "Image")
+            entry.body = self._images(message.id, message.content)
+            entry.body = entry.body or html.macro("export", "no_image", readable(message.content))
+            return entry
+        entry = super()._aside(message)
+        if message.kind == "task_notification":  # of which a page shows the summary
+            heard = message_text.heard(message.kind, message.content)
+            entry.summary = entry.summary or one_line(heard)
+            entry.body = shortened(message.content.strip(), self._budget)
+        if message.kind == "thinking":
+            entry.summary = entry.summary or one_line(message.content)
+        return entry
+
+    def _images(self, message: int, text: str) -> Markup:
+        shown = []
+        for image in self._exported.images(message, text):
+            fits = len(image.data) <= min(LARGEST_IMAGE, self._room_for_images)
+            self._room_for_images -= len(image.data) if fits else 0
+            shown.append(html.macro("export", "image", image, bool(image.data) and fits))
+        return joined(shown)
+
+
+def _rest_of_input(message: Message, budget: Budget) -> Markup:
+    """Return what the shape in which a page shows an input leaves out of it."""
+    arguments = show.arguments_of(message)
+    changes = show.changes_of(message)
+    if changes and not isinstance(arguments.get("edits"), list):
+        return fields(message_text.rest_of(arguments), budget)
+    if changes or show.things_to_do(message) is not None:
+        whole = json.dumps(arguments, ensure_ascii=False, indent=2)
+        return html.macro("export", "whole_input", shortened(whole, budget))
+    return Markup("")
+
+
+class _Page(Document):
     """Writes the pieces of one conversation."""
 
+    closing = "</details>\n"
+
     def __init__(self, connection: sqlite3.Connection, conversation: ExportedConversation) -> None:
-        self._connection = connection
-        self._conversation = conversation
+        super().__init__(connection, conversation)
         self._entries = ExportedEntries(conversation)
-        self._anchors: dict[int, str] = {}
-        self._calls: dict[int, int] = {}
-        self._level = 0
 
-    def pieces(self) -> Iterator[Markup]:
-        title = export.title_of(self._conversation)
-        yield _head(title)
-        yield Markup('<div class="ai-sheet">')
-        yield from self._header(title)
-        yield from self._contents()
-        yield Markup('<main id="content">')
-        yield from self._messages()
-        yield from self._unspawned()
-        yield Markup('<footer class="ai-facts">')
-        for sentence in export.closing(self._conversation):
-            yield Markup("<p>{}</p>").format(sentence)
-        yield Markup("</footer></main></div><script>{}</script></body></html>\n").format(
-            _static("export.js")
-        )
-
-    def _header(self, title: str) -> Iterator[Markup]:
-        conversation = self._conversation
-        name = Markup(' class="ai-long"') if len(title) > _LONG_TITLE else ""
-        yield Markup('<header class="ai-head"><h1{}>{}</h1><dl class="ai-grid">').format(
-            name, title
-        )
-        for name, value in export.facts(self._connection, conversation):
-            yield Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(name, value)
-        yield Markup("</dl>")
-        if conversation.resume is not None:
-            yield _RESUME.format(conversation.resume)
-        listed = [_link(*link) for link in export.exported_links(self._connection, conversation)]
-        if listed:
-            yield Markup('<ul class="ai-links">{}</ul>').format(joined(listed))
-        files = joined(Markup("<li>{}</li>").format(one) for one in export.places(conversation))
-        yield _FILES.format(files)
-        yield Markup('<button id="fold" type="button" hidden>Expand all</button></header>')
-
-    def _contents(self) -> Iterator[Markup]:
-        """Yield the table of contents: what was typed, in order."""
-        yield Markup('<nav class="ai-toc" aria-label="Prompts" tabindex="0"><h2>Prompts</h2><ol>')
-        for message in self._conversation.prompts():
+    def pieces(self) -> Iterator[str]:
+        conversation = self.conversation
+        title = export.title_of(conversation)
+        yield from _head(title)
+        facts = export.facts(self.connection, conversation)
+        links = export.exported_links(self.connection, conversation)
+        places = export.places(conversation)
+        yield html.macro("export", "header", title, facts, conversation.resume, [*links], places)
+        # The table of contents: what was typed, in order.
+        yield html.macro("export", "prompts_begin")
+        for message in conversation.prompts():
             text = one_line(message_text.typed(message.kind, message.content))
-            shown = text if len(text) <= _PROMPT else text[: _PROMPT - 1] + "…"
-            anchor = self._conversation.anchor(message)
-            yield _PROMPTED.format(anchor, shown, terminal.clock(message.timestamp))
-        yield Markup("</ol></nav>")
+            anchor, time = conversation.anchor(message), terminal.clock(message.timestamp)
+            yield html.macro("export", "prompt", anchor, _cut(text, _PROMPT), time)
+        yield html.macro("export", "prompts_end")
+        yield from self.body()
+        yield html.macro("export", "end", export.closing(conversation), _static("export.js"))
 
-    def _messages(self) -> Iterator[Markup]:
-        written = 0
-        for file in self._conversation.files_with_messages():
-            if written:
-                path = self._conversation.clean(file.path)
-                yield Markup('<h2 class="ai-rule">{}</h2>').format(one_line(path))
-            for piece in self._shown(self._conversation.messages(file), None):
-                written += 1
-                yield piece
-        if not written:
-            yield Markup('<p class="ai-empty">No messages of this session are indexed.</p>')
+    def file(self, path: str) -> Iterator[str]:
+        yield self.heading(path)
 
-    def _unspawned(self) -> Iterator[Markup]:
-        """Yield the subagents that stand in no call, and how many are not shown."""
-        rest = self._entries.new(self._conversation.subagents)
-        stubs = [one for one in rest if one.kind == "warmup"]
-        hidden = []
-        if not self._conversation.choice.tools:
-            hidden, rest = [one for one in rest if one.kind != "warmup"], stubs
-        if len(rest) > len(stubs):
-            yield Markup('<h2 class="ai-rule">Subagents without a call here</h2>')
-        for subagent in rest:
-            if subagent.kind != "warmup":
-                yield from self._subagent(subagent)
-        for count, word in ((len(hidden), "subagent"), (len(stubs), "warm-up agent")):
-            if count:
-                text = f"{terminal.many(count, word)} not shown."
-                yield Markup('<p class="ai-empty">{}</p>').format(text)
+    def heading(self, text: str) -> str:
+        return html.macro("export", "heading", text)
 
-    def _shown(self, messages: Iterable[Message], agent: str | None) -> Iterator[Markup]:
-        """Yield what messages look like, each entry when it is complete."""
-        for entry in self._entries.of(self._named(messages, agent)):
-            yield from self._entry(entry, agent)
+    def note(self, text: str) -> str:
+        return html.macro("export", "note", text)
 
-    def _named(self, messages: Iterable[Message], agent: str | None) -> Iterator[Message]:
-        """Yield messages, and remember the anchor of each until it is written."""
-        for message in messages:
-            self._anchors[message.id] = self._conversation.anchor(message, agent)
-            if message.tool_call_id is not None:
-                self._calls[message.id] = message.tool_call_id
-            yield message
+    def opening(self, subagent: Subagent) -> str:
+        return html.macro("export", "subagent", one_line(facts_of(subagent)))
 
-    def _entry(self, entry: Entry, agent: str | None) -> Iterator[Markup]:
-        anchor = self._anchors.pop(entry.id, "")
-        if entry.shape == "rule":
-            yield _RULE.format(
-                _id(anchor), entry.who, " ai-compacted" if entry.kind == "system" else ""
+    def subagent(self, subagent: Subagent) -> Iterator[str]:
+        around, self._entries.agent = self._entries.agent, subagent.agent_key
+        yield from super().subagent(subagent)
+        self._entries.agent = around
+
+    def messages(self, messages: Iterable[Message]) -> Iterator[str]:
+        """Yield what messages look like, each when it is complete; days only outside subagents."""
+        for entry in self._entries.of(messages, has_days=not self.level):
+            if entry.shape != "call":
+                yield html.macro("export", "entry", entry)
+                continue
+            subagents = self.spawned(entry.call)
+            count = terminal.many(len(subagents), "subagent") if subagents else ""
+            yield html.macro(
+                "export", "call", entry, " · ".join(filter(None, (entry.facts, count)))
             )
-        elif entry.shape == "noise":
-            inner = joined(_ANCHOR.format(self._anchors.pop(one)) for one in entry.ids)
-            yield _NOISE.format(anchor, entry.summary, inner + entry.body)
-        elif entry.shape == "call":
-            yield from self._call(entry, anchor, agent)
-        elif entry.summary:
-            yield _FOLDED.format(
-                anchor, entry.shape, _kind(entry), entry.who, entry.summary, _badges(entry),
-                entry.body, _clock(entry, anchor),
-            )  # fmt: skip
-        else:
-            yield _ARTICLE.format(
-                anchor, entry.shape, _kind(entry), entry.who, _clock(entry, anchor),
-                _badges(entry), entry.body,
-            )  # fmt: skip
-
-    def _call(self, entry: Entry, anchor: str, agent: str | None) -> Iterator[Markup]:
-        subagents = self._entries.new_in(self._level, self._calls.pop(entry.id, 0))
-        about = [entry.facts, terminal.many(len(subagents), "subagent") if subagents else ""]
-        yield _CALL.format(
-            anchor, " ai-failed" if entry.is_error else "", entry.who, entry.summary,
-            " · ".join(filter(None, about)), _badges(entry), entry.body,
-        )  # fmt: skip
-        for subagent in subagents:
-            yield from self._subagent(subagent)
-        result = entry.ids[0] if entry.ids else None
-        name = self._conversation.result_anchor(result, agent) if result is not None else None
-        if entry.result:
-            yield _RESULT.format(_id(name or ""), _clock(entry, name or anchor), entry.result)
-        else:
-            text = "No result" if result is None else "Empty result"
-            yield _NO_RESULT.format(_id(name or ""), text, _clock(entry, name or anchor))
-        yield Markup("</details>\n")
-
-    def _subagent(self, subagent: Subagent) -> Iterator[Markup]:
-        yield _AGENT.format(one_line(facts_of(subagent)))
-        self._level += 1
-        with self._entries.nested():
-            messages = self._conversation.subagent_messages(subagent)
-            yield from self._shown(messages, subagent.agent_key)
-        self._level -= 1
-        yield Markup("</details>\n")
+            for subagent in subagents:
+                yield from self.subagent(subagent)
+            yield html.macro("export", "result", entry)
 
 
-def _head(title: str) -> Markup:
+def _head(title: str) -> Iterator[str]:
     style, script = _static("assoc.css", "export.css"), _static("export.js")
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)};"
         " img-src data:; base-uri 'none'; form-action 'none'"
     )
-    return _HEAD.format(policy, title, style)
+    yield html.macro("export", "head", policy, title, style)
 
 
 @cache
@@ -702,75 +593,3 @@ def _static(*names: str) -> Markup:
 def _hash(text: str) -> str:
     """Return how a policy names an inline text that is allowed."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def _link(kind: str, url: str, title: str) -> Markup:
-    if url.startswith(("https://", "http://")):
-        return _LINK.format(kind, url, title)
-    return Markup("<li>{} {}</li>").format(kind, title)
-
-
-def _id(anchor: str) -> Markup:
-    return Markup(' id="{}"').format(anchor) if anchor else Markup("")
-
-
-def _kind(entry: Entry) -> str:
-    return "error" if entry.is_error else entry.shape
-
-
-def _clock(entry: Entry, anchor: str) -> Markup:
-    return _CLOCK.format(anchor, entry.moment, entry.clock or "#")
-
-
-def _badges(entry: Entry) -> Markup:
-    found = [_BADGE.format(text, about) for text, about in _COPY if entry.is_copy]
-    found += [_TAKEN_BACK] if entry.is_superseded else []
-    found += [_BAD] if entry.is_error else []
-    return joined(found)
-
-
-_COPY = [("copy", "Also part of the conversation that this one continues or repeats")]
-_BADGE = Markup(' <span class="ai-badge" title="{1}">{0}</span>')
-_TAKEN_BACK = _BADGE.format("taken back", "It was rewound, rolled back or reverted")
-_BAD = Markup(' <span class="ai-badge ai-bad">error</span>')
-_HEAD = Markup("""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-<meta name="generator" content="assoc-ingest">
-<title>{}</title>
-<style>{}</style>
-</head>
-<body>
-""")
-_RESUME = Markup(
-    '<p class="ai-resume">Resume: <code class="ai-copy" title="Click to select">{}</code></p>'
-)
-_LINK = Markup('<li>{} <a href="{}" rel="noopener noreferrer nofollow">{}</a></li>')
-_FILES = Markup('<details class="ai-origin"><summary>Source files</summary><ul>{}</ul></details>')
-_PROMPTED = Markup('<li><a href="#{}">{}</a> <span class="ai-facts">{}</span></li>\n')
-_INDEXED = Markup('<li><a href="{}">{}</a> <span class="ai-facts">{}</span></li>\n')
-_RULE = Markup('<h2 class="ai-rule{2}"{0}>{1}</h2>\n')
-_ANCHOR = Markup('<a class="ai-anchor" id="{}"></a>')
-_NOISE = Markup('<details class="ai-noise" id="{}"><summary>{}</summary>{}</details>\n')
-_FOLDED = Markup(
-    '<article class="ai-{1} ai-kind-{2}" id="{0}"><details><summary><b>{3}</b> '
-    '<span class="ai-what">{4}</span>{5}</summary><div class="ai-prose">{6}</div>{7}</details>'
-    "</article>\n"
-)
-_ARTICLE = Markup(
-    '<article class="ai-{1} ai-kind-{2}" id="{0}"><div class="ai-label"><b>{3}</b> {4}{5}</div>'
-    '<div class="ai-prose">{6}</div></article>\n'
-)
-_CALL = Markup(
-    '<details class="ai-call{1}" id="{0}"><summary><b>{2}</b> <span class="ai-what">{3}</span> '
-    '<span class="ai-facts">{4}</span>{5}</summary>{6}\n'
-)
-_RESULT = Markup('<div class="ai-result"{}><div class="ai-label">Result {}</div>{}</div>')
-_NO_RESULT = Markup('<p class="ai-label"{}>{} {}</p>')
-_AGENT = Markup('<details class="ai-agent"><summary><b>Subagent</b> {}</summary>\n')
-_CLOCK = Markup('<a class="ai-clock" href="#{}" title="{}">{}</a>')

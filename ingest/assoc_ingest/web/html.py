@@ -11,6 +11,7 @@ from difflib import Match, SequenceMatcher
 from functools import cache
 from html import unescape
 from itertools import accumulate, chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
@@ -23,6 +24,8 @@ from ..records import PLAN, RUN
 from ..terminal import one_line, readable
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+    from jinja2.environment import TemplateModule
     from markdown_it import MarkdownIt
 
 
@@ -98,6 +101,29 @@ class WholeText(Budget):
 
     def pieces(self, count: int, most: int) -> int:
         return count
+
+
+# ------------------------------------------------------------------------------------------------
+# Pieces of HTML from templates, for what is written without Datasette.
+
+
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, FileSystemLoader
+
+    folder = Path(__file__).parent / "templates"
+    return Environment(loader=FileSystemLoader(folder), autoescape=True, trim_blocks=True)
+
+
+@cache
+def _macros(template: str) -> TemplateModule:
+    return _templates().get_template(f"_assoc_{template}.html").module
+
+
+def macro(template: str, name: str, *values: object) -> Markup:
+    """Return what a macro of one of the templates makes of these values."""
+    made: Markup = getattr(_macros(template), name)(*values)
+    return made
 
 
 # ------------------------------------------------------------------------------------------------
