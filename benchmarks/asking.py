@@ -24,7 +24,7 @@ from pathlib import Path
 
 from assoc_ingest import sql
 from assoc_ingest.ask.conversation import Conversation
-from assoc_ingest.ask.search import search
+from assoc_ingest.ask.search import find
 from assoc_ingest.ask.show import Look, lines
 from assoc_ingest.questions.question import Reader
 from assoc_ingest.questions.status import status as current
@@ -64,7 +64,9 @@ def searches() -> dict[tuple[str, str], Ask]:
 
 
 def _search(query: str, *, is_tools: bool) -> Ask:
-    return lambda connection: len(search(connection, query, limit=_LIMIT, tools=is_tools).hits)
+    return lambda connection: len(
+        find(connection, query, limit=_LIMIT, tools=is_tools).read(_LIMIT).hits
+    )
 
 
 def pages(database: Path) -> dict[tuple[str, str], Ask]:

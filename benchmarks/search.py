@@ -25,7 +25,7 @@ from statistics import mean, median
 from typing import Any
 
 from assoc_ingest.ask import matches
-from assoc_ingest.ask.search import search
+from assoc_ingest.ask.search import find
 from assoc_ingest.store.database import open_reader
 from benchmarks import report
 from benchmarks.asking import measured
@@ -139,7 +139,7 @@ def conversations(connection: sqlite3.Connection, query: str) -> Ranking:
     """
     return [
         (group.session_key, matches.plain(group.best.snippet)[0])
-        for group in search(connection, query).groups
+        for group in find(connection, query).read(10).groups
         if group.session_key
     ]
 

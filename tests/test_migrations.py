@@ -21,10 +21,10 @@ from tests.support.cases import DEMO
 from tests.support.child import Child, usual_seconds
 from tests.support.dump import Dump, assert_same, check, connect, dump
 from tests.support.pieces import Killed, killed_at
+from tests.support.searching import search
 from tests.support.shell import Shell
 
 from assoc_ingest import sql
-from assoc_ingest.ask.search import search
 from assoc_ingest.store import database as databases
 from assoc_ingest.store.fts import fits, indexes
 from assoc_ingest.sync.run import sync

@@ -17,7 +17,7 @@ from assoc_ingest import sql
 from assoc_ingest.sync.run import sync
 
 NAMES = [query.path for folder in sql.FOLDERS for query in sql.queries(folder).values()]
-FINDING = [name for name in NAMES if name.startswith("search/") and name != "search/hit_groups"]
+FINDING = [name for name in NAMES if name.startswith("search/")]
 STORES = ("inbox", "task", "todo", "plan", "document", "prompt", "tool_result_file")
 
 # A plan names a table by its alias; an index of full text is no scan of the table.

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.support.cases import CASES, DEMO, SOURCES, home_of
 from tests.support.reading import index as indexed
+from tests.support.searching import search
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -34,7 +35,6 @@ from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.excerpt import Options
 from assoc_ingest.ask.hits import Hit
 from assoc_ingest.ask.refs import find_session
-from assoc_ingest.ask.search import search
 from assoc_ingest.ask.show import Look
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.questions import show as opening

@@ -20,13 +20,14 @@ from tests.support.child import is_done_with
 from tests.support.hostile import TEXTS
 from tests.support.reading import index, reader
 from tests.support.rows import Rows
+from tests.support.searching import search
 
-from assoc_ingest.ask.candidates import Candidates
+from assoc_ingest.ask import excerpt
 from assoc_ingest.ask.filters import Filters, period, since, told, until
 from assoc_ingest.ask.hits import Hit
 from assoc_ingest.ask.matches import Places, around, parts, plain
 from assoc_ingest.ask.query import parse
-from assoc_ingest.ask.search import RELAXED, Hits, SearchResult, search, with_lines
+from assoc_ingest.ask.search import RELAXED, SearchResult, with_lines
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.fields import INVISIBLE
 from assoc_ingest.store.database import open_reader
@@ -103,12 +104,6 @@ def _fill(rows: Rows) -> None:
 def has_pairs(snippet: str) -> bool:
     marks = re.sub("[^\x02\x03]", "", snippet)
     return marks == "\x02\x03" * (len(marks) // 2)
-
-
-def counted(connection: sqlite3.Connection, query: str) -> int:
-    """Return how many hits are counted for the facets of the search page."""
-    parts = Hits.of(Candidates(connection, Filters()), parse(query)).parts
-    return sum(part.hits for part in parts)
 
 
 def marked(hit: Hit) -> list[str]:
@@ -230,6 +225,46 @@ def test_the_piece_that_is_shown_has_most_of_the_words() -> None:
     ]  # fmt: skip
 
 
+# -- tags, which nobody sees -----------------------------------------------------------------------
+
+CLEAR = "<command-name>/clear</command-name>\n<command-args>walnut</command-args>"
+
+
+def test_the_name_of_a_tag_is_no_word_of_a_message(tmp_path: Path) -> None:
+    """A page shows what stands between tags, and the values of their attributes."""
+    with index(tmp_path / "assoc.db") as rows:
+        session, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        rows.message(file, "command", CLEAR)
+        rows.message(
+            file, "agent_message", '<teammate-message id="willow">frost</teammate-message>'
+        )
+        rows.message(file, "text", "<command-name> is what the agent wraps it in")
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        for query in ("command-name", "command", "teammate OR command"):
+            for options in ({}, {"closest": False}):
+                hits = search(connection, query, **options).hits
+                assert [hit.kind for hit in hits] == ["text"], query
+            places = excerpt.find(connection, session, query).matches
+            assert len(places) == 1, query
+        for query, kind in (("clear walnut", "command"), ("willow frost", "agent_message")):
+            assert [hit.kind for hit in exact(connection, query)] == [kind]
+        assert not exact(connection, "command walnut")
+        (hit,) = search(connection, "command walnut", Filters(kind=("command",))).hits
+        assert hit.why == "relaxed"
+        assert "walnut" in marked(hit)
+
+
+def test_a_word_is_found_behind_very_many_tags_of_that_name(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
+        for _ in range(300):
+            rows.message(file, "command", CLEAR)
+        rows.message(file, "text", "this command, " + "and so on, " * 200)
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        assert [hit.kind for hit in exact(connection, "command")] == ["text"]
+        assert len(exact(connection, "walnut", limit=1000)) == 300
+
+
 # -- letters that nobody sees ---------------------------------------------------------------------
 
 TORN = [f"pass{letter}word" for letter in INVISIBLE] + ["p\u200ba\u00adss\ufeff\u2060word"]
@@ -252,7 +287,6 @@ def test_a_word_with_an_invisible_letter_is_found(tmp_path: Path, word: str) -> 
             for hit in hits:
                 assert any(word in one for one in marked(hit)), "the whole word is marked"
                 assert text in plain(hit.snippet)[0], "the text is as it was"
-            assert counted(connection, query) == count
             assert len(exact(connection, query, tools=True)) == 3
         assert len(exact(connection, "password", raw=True)) == count
         assert len(exact(connection, f"the AND {word}", raw=True)) == count
@@ -375,7 +409,6 @@ def test_what_a_query_costs_does_not_grow_with_its_words(tmp_path: Path) -> None
             for query in queries:
                 hits = exact(connection, query)
                 assert len(hits) == (20 if "w0" in query else 0)
-                counted(connection, query)
 
     assert is_done_with(20, look)
 
@@ -531,6 +564,10 @@ def test_a_percent_sign_beside_letters_is_no_wildcard(find: Find) -> None:
     assert find("接続")
     assert not find("接%")
     assert not find("接_")
+
+
+def test_either_word_is_enough_at_the_start_of_a_line_inside_json(find: Find) -> None:
+    assert [hit.kind for hit in find("able OR nowhere")] == ["tool_use"]
 
 
 def test_letters_are_found_in_tools_and_stores_too(find: Find) -> None:

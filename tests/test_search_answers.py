@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.support.reading import index, reader
 from tests.support.rows import Rows
+from tests.support.searching import search
 from tests.support.shell import Shell
 from tests.support.writing import TRANSCRIPT, assistant, at, call, result, user, write
 
@@ -23,7 +24,7 @@ from assoc_ingest.ask import query as stems
 from assoc_ingest.ask.filters import Filters, until
 from assoc_ingest.ask.matches import plain
 from assoc_ingest.ask.query import parse
-from assoc_ingest.ask.search import SearchResult, search
+from assoc_ingest.ask.search import SearchResult
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.questions.question import Reader, named
 from assoc_ingest.questions.search import short_path

@@ -101,6 +101,14 @@ def without(text: str) -> str:
     return _tag.sub(" ", _cut_off.sub(" ", text, 1) if text.startswith("…") else text)
 
 
+def shown(text: str) -> str:
+    """Return what pages show of a text: the values of its tags, but neither their names nor those
+    of the attributes."""
+    return _tag.sub(
+        lambda tag: f" {' '.join(value for _, value in _attribute.findall(tag[0]))} ", text
+    )
+
+
 def _opening(text: str, position: int) -> Tag | None:
     for found in _tag.finditer(text, position):
         if not found["slash"]:

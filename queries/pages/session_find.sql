@@ -22,7 +22,7 @@ found as materialized (
       and h.has_cjk = 1
       and h.id between (select min(o.id) from own o) and (select max(o.id) from own o)
 )
-select 'message' as what, o.file_id, o.byte_offset, o.block, o.id
+select 'message' as what, m.kind, o.file_id, o.byte_offset, o.block, o.id
 from own o
 cross join messages m on m.id = o.id
 cross join files f on f.id = o.file_id

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from tests.support.machines import Fleet
+from tests.support.searching import search as local_search
 from tests.support.writing import SESSION, assistant, call, jsonl, result, user, write
 
 from assoc_ingest.ask.filters import Filters
-from assoc_ingest.ask.search import search as local_search
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.fleet.connect import DESTINATION

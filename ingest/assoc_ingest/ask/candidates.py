@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import log
 from operator import itemgetter
 from string import ascii_lowercase, digits
 
-from .. import sql
+from .. import sql, tags
 from ..errors import Failure, kind_of
 from . import matches
 from .filters import Filters, Parameters
+from .hits import TAGGED
 from .matches import fold
 from .query import SAID, TITLE, TOOLS, Clause, Term, Terms, any_of, in_scope, like
 
@@ -199,45 +201,26 @@ def _differ_by_two(word: str, other: str) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------
-# What the indexes are asked for a query: expressions of FTS5, and LIKE patterns for the rest.
-
-
-def everything(terms: Terms) -> Parameters:
-    """Return parameters that search one index for all terms; what it cannot tell is compared."""
-    match, substrings = terms.all_words(), terms.all_substrings()
-    return {
-        "match": match or substrings,
-        "cjk": substrings if match else None,
-        "letters": like_patterns(terms.letters),
-        "without": left_out(terms, cjk_only=match is not None),
-    }
-
-
-def left_out(terms: Terms, *, cjk_only: bool = True) -> str | None:
-    """Return LIKE patterns for what no hit may hold, where the word index cannot tell."""
-    texts = [term.text for term in terms.without if term.has_cjk or not cjk_only]
-    return like_patterns(texts) if texts else None
-
-
-def like_patterns(texts: Iterable[str]) -> str:
-    return json.dumps([like(text) for text in texts], ensure_ascii=False)
-
-
-# ------------------------------------------------------------------------------------------------
 # Asks the indexes: rows that may be hits, without their texts, which may be long.
 #
 # Every question has a limit, and is asked with the filters of the search. Copies of messages in
-# forked sessions are never found.
+# forked sessions are never found, and neither is what only a tag holds: no reader would see it.
 
 
-# What is no message, as the view `searchable` calls it, by the scope that it belongs to.
 _STORES = {
     SAID: ("inbox", "task", "todo", "plan", "document", "prompt"),
     TOOLS: ("tool_result_file",),
 }
+"""What is no message, as the view `searchable` calls it, by the scope that it belongs to."""
+
 _MOST_OF_STORE = 50
 _MOST_READ = 200  # texts of a conversation in which a line may begin with a word
+_MOST_TAGGED = 2_000  # rows among which some are looked for whose words are not in tags alone
 _MESSAGES, _TRIGRAMS = "messages_fts", "messages_cjk_fts"
+_BEST, _NEWEST = f"order by {_MESSAGES}.rank", f"order by {_MESSAGES}.rowid desc"
+
+Holds = Callable[[str], bool]
+"""Does a text hold what is asked for?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +235,7 @@ class Candidate:
 
     @property
     def place(self) -> tuple[str, int]:
-        """Which row it is: the same one may be found in several ways."""
+        """The store and the row: the same one may be found in several ways."""
         return self.row["what"], self.row["id"]
 
     @property
@@ -267,28 +250,54 @@ class Candidates:
 
     connection: sqlite3.Connection
     filters: Filters
-    literal: str = ""
+    literal: str | None = None
     """What a row is called verbatim for."""
-    shown: int = 0
+    limit: int = 0
     """How many hits are to be shown at most."""
+    newest: bool = False
+    """Are the newest messages wanted instead of the best?"""
     is_cut: bool = False
     """Did a question have more rows than its limit?"""
     _parameters: Parameters = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        inside_json = json.dumps(self.literal, ensure_ascii=False)[1:-1]
+        inside_json = self.literal and json.dumps(self.literal, ensure_ascii=False)[1:-1]
         self._parameters = {
             **self.filters.parameters(self.connection),
-            "literal": _lower(self.literal) or None,
-            "escaped": _lower(inside_json) or None,
+            "literal": _lower(self.literal or "") or None,
+            "escaped": _lower(inside_json or "") or None,
         }
 
     def with_all(self, terms: Terms, scope: str, limit: int) -> list[Candidate]:
         """Return rows that contain all terms, messages first."""
         found: list[Candidate] = []
         for variant in terms.variants():
-            found += self._messages_with_all(variant, scope, limit)
-            found += self._stores_with_all(variant, scope, limit)
+            words, substrings = variant.all_words(), variant.all_substrings()
+            if match := words or substrings:
+                found += self.ask(
+                    "search/messages", scope, limit, _MESSAGES if words else _TRIGRAMS,
+                    _holds_all(variant),
+                    match=in_scope(scope, match),
+                    cjk=in_scope(scope, substrings) if words and substrings else None,
+                    letters=_patterns(variant.letters),
+                    without=_left_out(variant, cjk_only=words is not None),
+                )  # fmt: skip
+            elif variant.letters:
+                found += self.ask(
+                    "search/messages_letters", scope, limit,
+                    letters=_patterns(variant.letters),
+                    without=_left_out(variant, cjk_only=False),
+                )  # fmt: skip
+            if not self.stores(scope) or not variant.clauses:
+                continue
+            if variant.has_cjk:
+                found += self.ask(
+                    "search/entries_cjk", scope, max(_MOST_OF_STORE, self.limit),
+                    patterns=_patterns(variant.texts()),
+                    without=_left_out(variant, cjk_only=False),
+                )  # fmt: skip
+            else:
+                found += self.in_stores(words or "", scope)
         return found
 
     def at_line_starts(self, terms: Terms, limit: int) -> list[Candidate]:
@@ -297,34 +306,35 @@ class Candidates:
         for variant in terms.variants():
             match, patterns = variant.at_line_starts(), variant.line_start_patterns()
             if match is not None and patterns:
-                lines = json.dumps(patterns)
-                found += self._fts(variant, TOOLS, match, limit, line_starts=lines)
-        return self._with_words(terms, found)
+                substrings = variant.all_substrings()
+                found += self.ask(
+                    "search/messages", TOOLS, limit,
+                    match=in_scope(TOOLS, match),
+                    cjk=in_scope(TOOLS, substrings) if substrings else None,
+                    letters=_patterns(variant.letters),
+                    without=_left_out(variant),
+                    line_starts=json.dumps(patterns),
+                )  # fmt: skip
+        return self._at_line_starts(terms, found)
 
-    def _with_words(self, terms: Terms, found: list[Candidate]) -> list[Candidate]:
-        """Return those of the candidates whose texts have the words of a query as words."""
-        where = matches.Places(terms.words)
-        texts = self._texts(found)
-        return [
-            replace(candidate, is_at_line_start=True)
-            for candidate in found
-            if where.find(texts[candidate.place])
-        ]
+    def with_any(
+        self, terms: Terms, match: str, forms: Iterable[Term], scope: str, limit: int
+    ) -> list[Candidate]:
+        """Return what an expression for these forms of words finds.
 
-    def with_any(self, terms: Terms, match: str, scope: str, limit: int) -> list[Candidate]:
-        """Return what an expression for words finds; of `terms`, what no hit may hold."""
-        found = self._candidates(
-            "search/messages", scope, limit, match=in_scope(scope, match), without=left_out(terms)
-        )
-        return found + self._in_stores(match, scope)
+        Of `terms`, what no hit may hold.
+        """
+        holds = _holds_all(Terms((Clause(tuple(forms)),)))
+        found = self.ask(
+            "search/messages", scope, limit, _MESSAGES, holds,
+            match=in_scope(scope, match), without=_left_out(terms),
+        )  # fmt: skip
+        return found + self.in_stores(match, scope)
 
     def with_any_trigram(self, terms: Terms, match: str, scope: str, limit: int) -> list[Candidate]:
         """Return messages that an expression for trigrams finds."""
-        without = left_out(terms, cjk_only=False)
-        return self._candidates(
-            "search/messages", scope, limit, _TRIGRAMS,
-            match=in_scope(scope, match), without=without,
-        )  # fmt: skip
+        match, without = in_scope(scope, match), _left_out(terms, cjk_only=False)
+        return self.ask("search/messages", scope, limit, _TRIGRAMS, match=match, without=without)
 
     def in_titles(self, terms: Terms, limit: int) -> list[Candidate]:
         """Return sessions whose title contains all terms, the newest first."""
@@ -332,96 +342,29 @@ class Candidates:
             return []
         found = []
         for variant in terms.variants():
-            patterns = like_patterns(variant.texts())
-            where = matches.Places(variant.words)  # LIKE finds `the` in `other`
-            found += [
-                candidate
-                for candidate in self._candidates(
-                    "search/sessions", TITLE, limit, patterns=patterns,
-                    without=left_out(terms, cjk_only=False),
-                )
-                if not variant.words or where.find(candidate.row["text"])
-            ]  # fmt: skip
+            holds = _holds_all(variant)  # LIKE finds `the` in `other`
+            patterns, without = _patterns(variant.texts()), _left_out(terms, cjk_only=False)
+            titles = self.ask("search/sessions", TITLE, limit, patterns=patterns, without=without)
+            found += [title for title in titles if holds(title.row["text"])]
         return found
 
-    def with_all_but_messages(self, terms: Terms, limit: int) -> list[Candidate]:
-        """Return the titles that hold everything that is asked for, and rows of smaller stores.
-
-        Of each store there are at most `shown`, of titles at most `limit`.
-        """
-        found = self.in_titles(terms, limit)
-        for scope in (SAID, TOOLS):
-            for variant in terms.variants():
-                found += self._stores_with_all(variant, scope, self.shown)
+    def in_stores(self, match: str, scope: str) -> list[Candidate]:
+        """Return what an expression finds in the smaller stores, of each its best."""
+        limit = max(_MOST_OF_STORE, self.limit)
+        found: list[Candidate] = []
+        for what in self.stores(scope):
+            found += self.ask("search/entries", scope, limit, what=what, match=match)
         return found
 
-    def counted(
-        self, terms: Terms, limit: int, *, apart: bool = False, among: Iterable[int] | None = None
-    ) -> list[sqlite3.Row]:
-        """Return the messages that hold everything that is asked for, counted in groups.
-
-        Of very many, the newest `limit` are counted. With `apart`, each is a group of its own;
-        with `among`, only these are counted.
-        """
-        variants = terms.variants()
-        match, substrings = variants[0].all_words(), variants[0].all_substrings()
-        if len(variants) == 1 and (match or substrings):
-            return self._counted(
-                limit, _MESSAGES if match else _TRIGRAMS, apart=apart, among=among,
-                **everything(variants[0]),
-            )  # fmt: skip
-        ids = {
-            candidate.place[1]
-            for variant in variants
-            for scope in (SAID, TOOLS)
-            for candidate in self._messages_with_all(variant, scope, limit)
-        }
-        return self._counted(limit, apart=apart, among=among, ids=json.dumps(sorted(ids)))
-
-    def counted_raw(self, expression: str, limit: int, *, apart: bool = False) -> list[sqlite3.Row]:
-        """Return what an expression that the user wrote finds in messages, counted in groups."""
-        return self._counted(limit, apart=apart, match=expression)
-
-    def _counted(
-        self, limit: int, index: str = _MESSAGES, *, apart: bool,
-        among: Iterable[int] | None = None, **given: str | float | None,
-    ) -> list[sqlite3.Row]:  # fmt: skip
-        parameters = {
-            **self._parameters,
-            **given,
-            "apart": 1 if apart else None,
-            "among": None if among is None else json.dumps(sorted(among)),
-        }
-        rows = list(_rows(self.connection, "search/hit_groups", parameters, limit, index))
-        self.is_cut |= sum(row["hits"] for row in rows) >= limit
-        return rows
-
-    def in_conversation(self, session: int, terms: Terms, limit: int) -> list[sqlite3.Row]:
-        """Return the places in one conversation of what holds everything that is asked for.
-
-        Words that begin a line inside JSON are found, too.
-        """
-        given = {**self._parameters, "session_key": self._parameters["session"], "session": session}
-        found: list[sqlite3.Row] = []
-        at_line_starts: list[Candidate] = []
-        for variant in terms.variants():
-            is_in_words = variant.all_words() is not None
-            index = _MESSAGES if is_in_words or not variant.substrings else _TRIGRAMS
-            parameters = {**given, **everything(variant)}
-            found += _rows(self.connection, "pages/session_find", parameters, limit, index)
-            match, patterns = variant.at_line_starts(), variant.line_start_patterns()
-            if match is not None and patterns:
-                parameters |= {"match": match, "line_starts": json.dumps(patterns)}
-                rows = _rows(
-                    self.connection, "pages/session_find", parameters, _MOST_READ, _MESSAGES
-                )
-                at_line_starts += (Candidate(row, TOOLS) for row in rows)
-        return found + [candidate.row for candidate in self._with_words(terms, at_line_starts)]
+    def stores(self, scope: str) -> tuple[str, ...]:
+        """Return the names of the smaller stores that may hold what fits the filters."""
+        is_excluded = self.filters.is_of_messages or (self.filters.tool and scope == SAID)
+        return () if is_excluded else _STORES[scope]
 
     def finds(self, match: str) -> bool:
         """Does any message fit this expression?"""
-        parameters = {**self._parameters, "match": match}
-        return any(_rows(self.connection, "search/messages", parameters, 1, _MESSAGES))
+        # A copy, because this limit says nothing about the search.
+        return bool(copy(self).ask("search/messages", SAID, 1, match=match))
 
     def has_any(self, forms: Iterable[Term]) -> bool:
         """Does anything hold one of these: a message, a title, or what is in a smaller store?"""
@@ -431,76 +374,79 @@ class Candidates:
         return bool(
             self.finds(match)
             or (terms.has_cjk and self.with_all(terms, SAID, 1) + self.with_all(terms, TOOLS, 1))
-            or self._in_stores(match, SAID)
-            or self._in_stores(match, TOOLS)
+            or self.in_stores(match, SAID)
+            or self.in_stores(match, TOOLS)
             or any(self.in_titles(Terms((Clause((form,)),)), 1) for form in known)
         )
 
-    def raw(self, expression: str, scope: str, limit: int) -> list[Candidate]:
-        """Return the messages that an expression finds that the user wrote."""
-        match = in_scope(scope, expression)
-        return self._candidates("search/messages", scope, limit, match=match)
+    def in_conversation(self, session: int, terms: Terms, limit: int) -> list[sqlite3.Row]:
+        """Return the places in one conversation of what holds everything that is asked for.
 
-    def in_store(self, what: str, match: str, scope: str, limit: int) -> list[Candidate]:
-        """Return what an expression finds in one of the smaller stores."""
-        return self._candidates("search/entries", scope, limit, what=what, match=match)
-
-    def _messages_with_all(self, terms: Terms, scope: str, limit: int) -> list[Candidate]:
-        words, substrings = terms.all_words(), terms.all_substrings()
-        if words:
-            return self._fts(terms, scope, words, limit)
-        if substrings:
-            return self._fts(terms, scope, substrings, limit, _TRIGRAMS)
-        if terms.letters:
-            letters, without = like_patterns(terms.letters), left_out(terms, cjk_only=False)
-            return self._candidates(
-                "search/messages_letters", scope, limit, letters=letters, without=without
-            )
-        return []
-
-    def _stores_with_all(self, terms: Terms, scope: str, limit: int) -> list[Candidate]:
-        if not self.stores(scope) or not terms.clauses:
-            return []
-        if terms.has_cjk:
-            patterns, without = like_patterns(terms.texts()), left_out(terms, cjk_only=False)
-            return self._candidates(
-                "search/entries_cjk", scope, limit, patterns=patterns, without=without
-            )
-        return self._in_stores(terms.all_words() or "", scope)
-
-    def _in_stores(self, match: str, scope: str) -> list[Candidate]:
-        limit = max(_MOST_OF_STORE, self.shown)
+        Words that begin a line inside JSON are found, too.
+        """
+        given: Parameters = {"session_key": self._parameters["session"], "session": session}
         found: list[Candidate] = []
-        for what in self.stores(scope):
-            found += self.in_store(what, match, scope, limit)
-        return found
+        at_line_starts: list[Candidate] = []
+        for variant in terms.variants():
+            match, substrings = variant.all_words(), variant.all_substrings()
+            index = _MESSAGES if match is not None or not substrings else _TRIGRAMS
+            given |= {
+                "match": match or substrings,
+                "cjk": substrings if match else None,
+                "letters": _patterns(variant.letters),
+                "without": _left_out(variant, cjk_only=match is not None),
+            }
+            found += self.ask(
+                "pages/session_find", SAID, limit, index, _holds_all(variant), **given
+            )
+            wide, patterns = variant.at_line_starts(), variant.line_start_patterns()
+            if wide is not None and patterns:
+                lines = {**given, "match": wide, "line_starts": json.dumps(patterns)}
+                at_line_starts += self.ask("pages/session_find", TOOLS, _MOST_READ, **lines)
+        found += self._at_line_starts(terms, at_line_starts)
+        return [candidate.row for candidate in found]
 
-    def stores(self, scope: str) -> tuple[str, ...]:
-        """Return the names of the smaller stores that may hold what fits the filters."""
-        is_excluded = self.filters.is_of_messages or (self.filters.tool and scope == SAID)
-        return () if is_excluded else _STORES[scope]
-
-    def _fts(
-        self, terms: Terms, scope: str, match: str, limit: int, index: str = _MESSAGES,
-        line_starts: str | None = None,
+    def ask(
+        self, name: str, scope: str, limit: int, index: str = _MESSAGES,
+        holds: Holds | None = None, /, **given: str | float | None,
     ) -> list[Candidate]:  # fmt: skip
-        substrings = terms.all_substrings() if index == _MESSAGES else None
-        return self._candidates(
-            "search/messages", scope, limit, index,
-            match=in_scope(scope, match),
-            cjk=in_scope(scope, substrings) if substrings else None,
-            letters=like_patterns(terms.letters),
-            without=left_out(terms, cjk_only=index == _MESSAGES),
-            line_starts=line_starts,
-        )  # fmt: skip
+        """Return the rows of a query, as many as are asked for.
 
-    def _candidates(
-        self, name: str, scope: str, limit: int, index: str = _MESSAGES, **given: str | None
-    ) -> list[Candidate]:
-        parameters = {**self._parameters, **given, "scope": scope}
-        found = list(_rows(self.connection, name, parameters, limit, index))
-        self.is_cut |= len(found) == limit
-        return [Candidate(row, scope) for row in found]
+        The index of trigrams has the columns of the word index, so the same query asks it. Of what
+        stands between tags, `holds` says whether the words are in more than the tags.
+        """
+        query = sql.query(name)
+        text = query.sql.replace(_BEST, _NEWEST) if self.newest else query.sql
+        text = text.replace(_MESSAGES, index)
+        parameters = {**dict.fromkeys(query.parameters), **self._parameters, **given}
+        while True:
+            parameters |= {"scope": scope, "limit": limit}
+            rows = self.connection.execute(text, parameters).fetchall()
+            found = [Candidate(row, scope) for row in rows]
+            shown = self._but_in_tags(found, holds) if holds is not None else found
+            is_cut = len(rows) == limit
+            if not is_cut or 2 * len(shown) > limit or limit >= _MOST_TAGGED:
+                self.is_cut |= is_cut
+                return shown
+            limit = _MOST_TAGGED
+
+    def _but_in_tags(self, found: list[Candidate], holds: Holds) -> list[Candidate]:
+        tagged = [candidate for candidate in found if candidate.row["kind"] in TAGGED]
+        if not tagged:
+            return found
+        texts = self._texts(tagged)
+        hidden = {place for place, text in texts.items() if not holds(tags.shown(text))}
+        return [candidate for candidate in found if candidate.place not in hidden]
+
+    def _at_line_starts(self, terms: Terms, found: list[Candidate]) -> list[Candidate]:
+        """Return those of the candidates whose texts have the words of a query as words."""
+        holds = _holds_all(terms)
+        texts = self._texts(found)
+        return [
+            replace(candidate, is_at_line_start=True)
+            for candidate in found
+            if holds(texts[candidate.place])
+        ]
 
     def _texts(self, found: Iterable[Candidate]) -> dict[tuple[str, int], str]:
         places = json.dumps([candidate.place for candidate in found])
@@ -508,17 +454,27 @@ class Candidates:
         return {(row["what"], row["id"]): row["text"] or "" for row in read}
 
 
-def _rows(
-    connection: sqlite3.Connection, name: str, parameters: Parameters, limit: int, index: str
-) -> Iterator[sqlite3.Row]:
-    """Yield the rows of a query, as many as are asked for.
+def _holds_all(terms: Terms) -> Holds:
+    """Return what says whether a text holds all words; Chinese, Japanese and Korean count as found.
 
-    The index of trigrams has the columns of the word index, so the same query asks it.
+    An alternative of each clause is enough.
     """
-    query = sql.query(name)
-    given = {**dict.fromkeys(query.parameters), **parameters, "limit": limit}
-    known: Parameters = {key: given[key] for key in query.parameters}
-    return iter(connection.execute(query.sql.replace(_MESSAGES, index), known))
+    clauses = [
+        matches.Places(clause.alternatives)
+        for clause in terms.clauses
+        if not any(term.has_cjk for term in clause.alternatives)
+    ]
+    return lambda text: all(places.some(text) for places in clauses)
+
+
+def _left_out(terms: Terms, *, cjk_only: bool = True) -> str | None:
+    """Return LIKE patterns for what no hit may hold, where the word index cannot tell."""
+    texts = [term.text for term in terms.without if term.has_cjk or not cjk_only]
+    return _patterns(texts) if texts else None
+
+
+def _patterns(texts: Iterable[str]) -> str:
+    return json.dumps([like(text) for text in texts], ensure_ascii=False)
 
 
 def _lower(text: str) -> str:

@@ -11,13 +11,28 @@ _USUAL = "claude"
 # In the input of a tool a line break is the two letters \n, and a quote has a backslash.
 _json_break = re.compile(r"\\[nrt]")
 _json_frame = re.compile(r'^\{"\w+":"?|"?\}$')
-_TAGGED = frozenset(
+TAGGED = frozenset(
     {"command", "command_output", "bash_input", "bash_output", "task_notification", "agent_message"}
 )
 _WHO = {
     "prompt": "you", "command": "you", "queued_prompt": "you", "bash_input": "you",
     "text": "agent", "agent_prompt": "task", "tool_use": "call", "tool_result": "result",
 }  # fmt: skip
+
+
+_PREFERRED = {
+    **dict.fromkeys(("prompt", "command", "text", "queued_prompt", "bash_input"), 0),
+    **dict.fromkeys(("agent_prompt", "agent_message"), 1),
+    "compact_summary": 2,
+    "thinking": 3,
+}
+OTHERS = 4
+"""The preference of all other kinds."""
+
+
+def preference(kind: str) -> int:
+    """Return the rank of a kind of messages among equals: what people and agents said is first."""
+    return _PREFERRED.get(kind, OTHERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +97,21 @@ class Hit:
         return f"{self.subagent}: {who}" if self.subagent else who
 
     @property
+    def weight(self) -> str:
+        """How much it counts: said, thinking or tools."""
+        if self.what != "message":
+            return "tools" if self.what == "tool_result_file" else "said"
+        if self.kind == "thinking":
+            return "thinking"
+        return "said" if preference(self.kind or "") < OTHERS else "tools"
+
+    @property
     def words(self) -> str:
         """The snippet with its marks, without what a program put around it: JSON, or tags."""
         text = self.snippet
         if self.kind == "tool_use":
             text = _json_break.sub(" ", _json_frame.sub("", text)).replace('\\"', '"')
-        elif self.kind in _TAGGED:
+        elif self.kind in TAGGED:
             from .. import tags
 
             text = tags.without(text)

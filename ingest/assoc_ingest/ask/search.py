@@ -1,6 +1,24 @@
-"""From a query to its answer, from top to bottom: relax, rank, read the hits, group, count.
+"""From a query to its answer: ask the indexes, relax, rank, group, count, read the hits.
 
-`search` is the entry; `find` is the algorithm.
+`find` is the search. What it returns is in order and without texts; `Ranking.read` reads those
+that are shown.
+
+1. The query is parsed (`query`). The filters in it (`kind:plan`) join those that are given, and
+   limit every question that follows.
+2. *Exact.* Everything that holds all words: what people and agents said, the smaller stores, titles
+   that were given to conversations; then tool input and output, and calls in which a word begins a
+   line inside JSON. Each of these questions has a limit (`candidates`).
+3. Each row gets its tier: rows that hold the query as it was typed come first, rows with all words
+   of a short query second.
+4. *Relaxed.* If those are of few conversations, a second round asks for rows with any of the words:
+   without stop words and endings, and with words that do not exist corrected. It includes tools
+   only if what was said is still of few conversations. If a single word was found as it was typed,
+   there is no second round. Rows with everything but the numbers of the query come first, wherever
+   they are: an error message is in the output of a tool.
+5. Rows are grouped by conversation. Conversations that are about the query gain.
+6. Only the hits that are shown are read, because their texts may be long.
+
+Words of three letters and more in Chinese, Japanese and Korean are relaxed to their trigrams.
 """
 
 from __future__ import annotations
@@ -9,7 +27,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import chain, islice
 
@@ -19,18 +37,17 @@ from . import matches, refs
 from . import query as query_parser
 from .candidates import Candidate, Candidates, Vocabulary, vocabulary
 from .conversation import resume_line
-from .filters import Filters, Nothing, nothing
-from .hits import Hit
+from .filters import MESSAGE_KINDS, Filters, Nothing, nothing
+from .hits import OTHERS, Hit, preference
 from .matches import Places, Span, fold
 from .query import SAID, TITLE, TOOLS, TRIGRAM, Clause, Term, Terms, any_of
 from .refs import short_agent_key, short_key
 
 # ------------------------------------------------------------------------------------------------
-# What a query asks for when not all of its words need to be there.
+# Relaxes a query, so that a hit may lack some of its words.
 #
-# A word then stands for itself with any ending. A word that no message has stands for those that
-# may be meant by it. Stop words count for nothing. Phrases are still required, and what was
-# excluded is never found.
+# A word then matches with any ending. A word that no message has is replaced by those that may be
+# meant. Stop words are ignored. Phrases are still required, and exclusions still hold.
 
 
 _MOST_CORRECTED = 3  # words of a query; each may cost reading many words
@@ -39,7 +56,7 @@ _MOST_TAKEN_APART = 5
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """What a query asks for in one place, and all terms that count as it."""
+    """A word of a query, and all terms that count as it."""
 
     name: str
     forms: tuple[Term, ...]
@@ -52,32 +69,36 @@ class Relaxed:
     terms: Terms
     words: tuple[Word, ...]
     corrected: dict[str, tuple[str, ...]]
-    """The words that no message has, with those that are taken for them."""
+    """The words that no message has, with those that replace them."""
+
+    @property
+    def forms(self) -> list[Term]:
+        """What the word index can be asked for."""
+        return [form for word in self.words for form in word.forms if not form.has_cjk]
 
     def match(self) -> str | None:
-        """Return what to ask the word index for, None if nothing."""
+        """Return the expression for the word index, None if there is none."""
         needed = [
             any_of(clause.alternatives)
             for clause in self.terms.content
             if clause.is_phrase and not clause.alternatives[0].has_cjk
         ]
-        forms = [form for word in self.words for form in word.forms if not form.has_cjk]
-        if not forms:
+        if not self.forms:
             return None
-        match = any_of(forms)
+        match = any_of(self.forms)
         if needed:
             together = " AND ".join(needed)
             match = f"(({together}) OR (({together}) AND {match}))"
         return self.terms.but(match)
 
     def match_trigrams(self) -> str | None:
-        """Return what to ask the index of trigrams for, None if nothing."""
+        """Return the expression for the index of trigrams, None if there is none."""
         if any(clause.is_phrase for clause in self.terms.content):
             return None
-        return any_of(map(Term, found)) if (found := self.trigrams()) else None
+        return any_of(map(Term, trigrams)) if (trigrams := self.trigrams()) else None
 
     def trigrams(self) -> list[str]:
-        """Return every three letters that follow each other in Chinese, Japanese or Korean."""
+        """Return all trigrams of the Chinese, Japanese and Korean parts of the query."""
         return [
             text[start : start + TRIGRAM]
             for text in self.terms.substrings
@@ -97,18 +118,15 @@ def words_of(clauses: Iterable[Clause]) -> tuple[Word, ...]:
 def relaxed(
     terms: Terms, vocabulary: Vocabulary, candidates: Candidates, *, correcting: bool
 ) -> Relaxed:
-    """Return the query with its words as they are likely to be meant.
-
-    `correcting` looks for other words in place of those that no message has.
-    """
+    """Return the relaxed query; with `correcting`, words that no message has are replaced."""
     corrected: dict[str, tuple[str, ...]] = {}
     words = []
-    left = _MOST_TAKEN_APART
+    splits = _MOST_TAKEN_APART
     for clause, word in zip(terms.content, words_of(terms.content), strict=True):
         forms = word.forms
         tokens = _plain_tokens(clause)
-        if len(tokens) > 1 and left and not candidates.finds(word.forms[0].expression()):
-            left -= 1
+        if len(tokens) > 1 and splits and not candidates.finds(word.forms[0].expression()):
+            splits -= 1
             forms += tuple(form for token in tokens for form in query_parser.forms(token))
         elif len(tokens) == 1 and correcting and len(corrected) < _MOST_CORRECTED:
             is_known = any(vocabulary.knows(form) for form in forms)
@@ -120,7 +138,7 @@ def relaxed(
 
 
 def _plain_tokens(clause: Clause) -> list[str]:
-    """Return the tokens of a clause that is one plain word, nothing of any other."""
+    """Return the tokens of a clause that is one plain word, [] for any other clause."""
     term, *others = clause.alternatives
     if clause.is_phrase or others or term.is_prefix or term.has_cjk:
         return []
@@ -134,16 +152,16 @@ def _forms(term: Term) -> tuple[Term, ...]:
 
 
 # ------------------------------------------------------------------------------------------------
-# Puts what was found in order: tiers first, then scores, then one group for each conversation.
+# Ranks candidates: tiers first, then scores, then one group for each conversation.
 #
-# A *tier* says how well a row fits: 0 it holds the query just as it was typed, 1 it holds all
-# words of a short query, 2 all words but the numbers, 3 all others. Within a tier the *score*
-# decides: the rank of the full-text index, of which what tools were given and gave has a fifth.
-# Ranks of the smaller stores mean something else, for these are small; their score is how rare
-# those words of the query are that they hold.
+# A *tier* says how well a row fits: 0 it holds the query as it was typed, 1 it holds all words of a
+# short query, 2 all words but the numbers, 3 all others. Within a tier the *score* decides: the
+# rank of the full-text index, of which tool input and output get a fifth. Ranks of the smaller
+# stores mean something else, because these are small; their score is how rare the words are that
+# they hold.
 #
-# A conversation stands where its best tier and its best score in that tier put it. The first ones
-# gain by what they are about: words of the query in their title, and in their first two prompts.
+# A conversation is ranked by its best tier and its best score in that tier. The first ones gain by
+# what they are about: words of the query in their title, and in their first two prompts.
 
 
 VERBATIM, ALL_WORDS, RELAXED = "verbatim", "all_words", "relaxed"
@@ -151,33 +169,22 @@ VERBATIM, ALL_WORDS, RELAXED = "verbatim", "all_words", "relaxed"
 
 NEARLY_TIER, LAST_TIER = 2, 3
 _TOOLS_COUNT = 0.2
-_ABOUT = 40  # conversations that are looked at closer
+_ABOUT = 40  # conversations whose title and first prompts are read
 _PROMPTS_COUNT = 0.5
 _NEARLY_BEST = 0.6
 _SHORT = 3  # content words of a query whose words should all be there
 _SPECIAL = frozenset("_./:-\\@")
-_PREFERRED = {
-    **dict.fromkeys(("prompt", "command", "text", "queued_prompt", "bash_input"), 0),
-    **dict.fromkeys(("agent_prompt", "agent_message"), 1),
-    "compact_summary": 2,
-    "thinking": 3,
-}
-_OTHERS, _TITLES = 4, 5  # a title is shown anyway
+_TITLES = OTHERS + 1  # a title is shown anyway
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate with its place among all."""
+    """A candidate with its rank."""
 
     candidate: Candidate
     why: str
     tier: int
     score: float
-
-    @property
-    def preference(self) -> int:
-        """Among equals, what people and agents said comes first."""
-        return preference(self.candidate)
 
     @property
     def is_thought(self) -> bool:
@@ -187,26 +194,32 @@ class Ranked:
 
 @dataclass(slots=True)
 class Cluster:
-    """What was found in one conversation, best first; or one thing that belongs to none."""
+    """The hits of one conversation, best first; or one thing that belongs to none."""
 
-    found: list[Ranked]
-    score: float
+    ranked: list[Ranked]
+    score: float = 0.0
 
     @property
-    def tier(self) -> int:
-        return self.found[0].tier
+    def best(self) -> Ranked:
+        return self.ranked[0]
 
     @property
     def session_key(self) -> str | None:
         """The conversation, if it is one."""
-        key: str | None = self.found[0].candidate.row["session_key"]
+        key: str | None = self.best.candidate.row["session_key"]
         return key
 
     @property
-    def count(self) -> int:
-        """How many hits there are; with all words, those that have them."""
-        is_relaxed = self.found[0].why == RELAXED
-        return sum(found.why != RELAXED or is_relaxed for found in self.found)
+    def hits(self) -> list[Ranked]:
+        """The hits that count: if any has all words, only those that have them."""
+        if self.best.why == RELAXED:
+            return self.ranked
+        return [one for one in self.ranked if one.why != RELAXED]
+
+    @property
+    def newest(self) -> str:
+        """When the newest of its hits was said."""
+        return max(one.candidate.row["timestamp"] or "" for one in self.hits)
 
 
 class Relevance:
@@ -221,23 +234,13 @@ class Relevance:
         return sum(weight for forms, weight in self._words if any(form in folded for form in forms))
 
 
-def preference(candidate: Candidate) -> int:
-    """Return the place of a row among equals: what people and agents said comes first."""
-    if candidate.scope == TITLE:
-        return _TITLES
-    if candidate.is_message:
-        return preference_of_kind(candidate.row["kind"])
-    return _OTHERS if candidate.scope == TOOLS else 0
-
-
-def preference_of_kind(kind: str) -> int:
-    """Return the place of messages of this kind among equals."""
-    return _PREFERRED.get(kind, _OTHERS)
-
-
 def conversation(candidate: Candidate) -> object:
     """Return the identity of a conversation; a hit without one is its own."""
     return candidate.row["session_key"] or candidate.place
+
+
+def count_conversations(ranked: Iterable[Ranked]) -> int:
+    return len({conversation(one.candidate) for one in ranked})
 
 
 def is_special(literal: str) -> bool:
@@ -253,12 +256,11 @@ def is_short(terms: Terms) -> bool:
 
 
 def rank_exact(candidates: Iterable[Candidate], terms: Terms, relevance: Relevance) -> list[Ranked]:
-    """Return the candidates that hold all words, with their places."""
-    is_known = is_special(terms.literal)
+    """Rank candidates that hold all words."""
     short, is_one = is_short(terms), len(terms.clauses) == 1
     ranked = []
     for number, candidate in enumerate(candidates):
-        why = VERBATIM if is_known and candidate.row["verbatim"] else ALL_WORDS
+        why = VERBATIM if candidate.row["verbatim"] else ALL_WORDS
         tier = LAST_TIER
         if why == VERBATIM:
             tier = 0
@@ -270,50 +272,56 @@ def rank_exact(candidates: Iterable[Candidate], terms: Terms, relevance: Relevan
 
 def rank_relaxed(
     candidates: Iterable[Candidate],
-    known: Iterable[Ranked],
+    exact: Iterable[Ranked],
     relevance: Relevance,
     *,
     is_nearly: bool = False,
 ) -> list[Ranked]:
-    """Return the candidates that are not known already, with their places.
+    """Rank candidates that are not ranked already.
 
-    What holds nearly all words (`is_nearly`) stands before what holds some.
+    What holds nearly all words (`is_nearly`) comes before what holds some.
     """
-    places = {found.candidate.place for found in known}
-    new = {c.place: (n, c) for n, c in enumerate(candidates) if c.place not in places}
+    places = {one.candidate.place for one in exact}
+    new = {c.place: (number, c) for number, c in enumerate(candidates) if c.place not in places}
     tier = NEARLY_TIER if is_nearly else LAST_TIER
     return [Ranked(c, RELAXED, tier, _score(c, number, relevance)) for number, c in new.values()]
 
 
 def clusters(
-    connection: sqlite3.Connection, found: Iterable[Ranked], relevance: Relevance
+    connection: sqlite3.Connection, ranked: Iterable[Ranked], relevance: Relevance
 ) -> list[Cluster]:
-    """Return what was found by conversation, best first."""
-    by_key: dict[object, list[Ranked]] = {}
-    known: dict[tuple[str, int], Ranked] = {}
-    for one in found:
-        known.setdefault(one.candidate.place, one)
-    for one in known.values():
-        by_key.setdefault(conversation(one.candidate), []).append(one)
-    newest = sorted(map(_cluster, by_key.values()), key=_time, reverse=True)
-    grouped = sorted(newest, key=_order)
-    first = grouped[:_ABOUT]
-    told = _told(connection, first)
+    """Group by conversation, best first."""
+    by_place: dict[tuple[str, int], Ranked] = {}
+    for one in ranked:
+        by_place.setdefault(one.candidate.place, one)
+    by_conversation: dict[object, list[Ranked]] = {}
+    for one in by_place.values():
+        by_conversation.setdefault(conversation(one.candidate), []).append(one)
+    # Among equals, the newest comes first.
+    newest = sorted(map(_cluster, by_conversation.values()), key=_time, reverse=True)
+    ordered = sorted(newest, key=_order)
+    first = ordered[:_ABOUT]
+    keys = json.dumps([cluster.session_key for cluster in first if cluster.session_key])
+    about = {
+        row["session_key"]: row for row in sql.ask(connection, "pages/first_prompts", keys=keys)
+    }
     for cluster in first:
-        cluster.score += _about(cluster, relevance, told)
-    return sorted(first, key=_order) + grouped[_ABOUT:]
+        if row := about.get(cluster.session_key):
+            cluster.score += relevance.of(row["title"])
+            cluster.score += _PROMPTS_COUNT * relevance.of(row["prompts"])
+    return sorted(first, key=_order) + ordered[_ABOUT:]
 
 
 def in_one_list(groups: Sequence[Cluster]) -> list[Ranked]:
-    """Return everything that was found, best first.
+    """Return all hits, best first.
 
-    In each tier the best of each conversation stands before the others, so that the first hits
-    come from as many conversations as possible.
+    In each tier the best of each conversation comes before the others, so that the first hits come
+    from as many conversations as possible.
     """
-    firsts = [cluster.found[0] for cluster in groups]
-    others = chain.from_iterable(cluster.found[1:] for cluster in groups)
-    rest = sorted(others, key=lambda found: (-found.score, found.candidate.row["id"]))
-    return sorted([*firsts, *rest], key=lambda found: (found.tier, found.is_thought))
+    others = chain.from_iterable(cluster.ranked[1:] for cluster in groups)
+    rest = sorted(others, key=lambda one: (-one.score, one.candidate.row["id"]))
+    firsts = [cluster.best for cluster in groups]
+    return sorted([*firsts, *rest], key=lambda one: (one.tier, one.is_thought))
 
 
 def _score(candidate: Candidate, number: int, relevance: Relevance) -> float:
@@ -326,51 +334,41 @@ def _score(candidate: Candidate, number: int, relevance: Relevance) -> float:
     return float(score) * (_TOOLS_COUNT if candidate.scope == TOOLS else 1)
 
 
-def _cluster(found: list[Ranked]) -> Cluster:
-    tier = min(one.tier for one in found)
-    best = max(one.score for one in found if one.tier == tier)
+def _cluster(ranked: list[Ranked]) -> Cluster:
+    tier = min(one.tier for one in ranked)
+    best = max(one.score for one in ranked if one.tier == tier)
 
     def order(one: Ranked) -> tuple[int, bool, bool, int, float, int]:
         is_far = one.score < _NEARLY_BEST * best
-        preference = 0 if is_far else one.preference
-        return (
-            one.tier, one.is_thought, is_far, preference, -one.score, one.candidate.row["id"],
-        )  # fmt: skip
+        preferred = 0 if is_far else _preference(one.candidate)
+        return one.tier, one.is_thought, is_far, preferred, -one.score, one.candidate.row["id"]
 
-    return Cluster(sorted(found, key=order), best)
+    return Cluster(sorted(ranked, key=order), best)
+
+
+def _preference(candidate: Candidate) -> int:
+    """Return the rank of a row among equals."""
+    if candidate.scope == TITLE:
+        return _TITLES
+    if candidate.is_message:
+        return preference(candidate.row["kind"])
+    return OTHERS if candidate.scope == TOOLS else 0
 
 
 def _order(cluster: Cluster) -> tuple[int, bool, float]:
-    return cluster.tier, cluster.found[0].is_thought, -cluster.score
+    return cluster.best.tier, cluster.best.is_thought, -cluster.score
 
 
 def _time(cluster: Cluster) -> str:
-    """Return when its best hit was said: among equals, the newest comes first."""
-    return cluster.found[0].candidate.row["timestamp"] or ""
-
-
-def _told(
-    connection: sqlite3.Connection, groups: Iterable[Cluster]
-) -> dict[str, tuple[str | None, str | None]]:
-    """Return the given title and the first prompts of conversations by their keys."""
-    keys = json.dumps([cluster.session_key for cluster in groups if cluster.session_key])
-    rows = sql.ask(connection, "pages/first_prompts", keys=keys)
-    return {row["session_key"]: (row["title"], row["prompts"]) for row in rows}
-
-
-def _about(
-    cluster: Cluster, relevance: Relevance, told: dict[str, tuple[str | None, str | None]]
-) -> float:
-    title, prompts = told.get(cluster.session_key or "", (None, None))
-    return relevance.of(title) + _PROMPTS_COUNT * relevance.of(prompts)
+    return cluster.best.candidate.row["timestamp"] or ""
 
 
 # ------------------------------------------------------------------------------------------------
-# A search for an FTS5 expression, which the user wrote: ranked by the indexes alone.
+# A search for an FTS5 expression that the user wrote: ranked by the indexes alone.
 #
-# What people and agents said stands before what tools gave. Ranks of two indexes cannot be
-# compared, so the first hit of a smaller store stands after the fourth message, its second after
-# the eighth, and so on.
+# What people and agents said comes before tool input and output. Ranks of two indexes cannot be
+# compared, so the first hit of a smaller store comes after the fourth message, its second after the
+# eighth, and so on.
 
 
 _MESSAGES_PER_STORE_HIT = 4
@@ -379,54 +377,42 @@ _SYNTAX_ERRORS = (
 )  # fmt: skip
 
 
-def raw_rows(candidates: Candidates, expression: str, limit: int, *, tools: bool) -> list[Ranked]:
+def find_raw(candidates: Candidates, expression: str, limit: int, *, tools: bool) -> list[Ranked]:
     """Return what an expression finds, best first; raise UsageError if it is none."""
-    listed: list[Ranked] = []
+    ranked: list[Ranked] = []
     for scope in (TOOLS,) if tools else (SAID, TOOLS):
-        messages = _messages(candidates, expression, scope, limit)
+        try:
+            match = query_parser.in_scope(scope, expression)
+            messages = candidates.ask("search/messages", scope, limit, match=match)
+        except sqlite3.OperationalError as error:
+            if not _is_syntax(error):
+                raise
+            raise UsageError(
+                f"--raw: not a valid FTS5 expression ({_detail(error)}). "
+                "Quote words with punctuation in double quotes, or leave out --raw."
+            ) from error
         stores = [
-            iter(_store(candidates, what, expression, scope, limit))
-            for what in candidates.stores(scope)
+            _store(candidates, what, expression, scope, limit) for what in candidates.stores(scope)
         ]
-        mixed = _mixed(iter(messages), stores)
-        listed += [Ranked(candidate, ALL_WORDS, 0, 0.0) for candidate in mixed]
-    return listed
+        mixed = _mixed(iter(messages), [*map(iter, stores)])
+        ranked += [Ranked(candidate, ALL_WORDS, 0, 0.0) for candidate in mixed]
+    return ranked
 
 
-def in_stores(candidates: Candidates, expression: str, limit: int) -> list[Candidate]:
-    return [
-        candidate
-        for scope in (SAID, TOOLS)
-        for what in candidates.stores(scope)
-        for candidate in _store(candidates, what, expression, scope, limit)
-    ]
-
-
-def raw_clusters(listed: Iterable[Ranked]) -> list[Cluster]:
-    """Return what was found by conversation, in the order of their first hits."""
-    by_key: dict[object, Cluster] = {}
-    for one in listed:
-        by_key.setdefault(conversation(one.candidate), Cluster([], 0.0)).found.append(one)
-    return list(by_key.values())
-
-
-def _messages(candidates: Candidates, expression: str, scope: str, limit: int) -> list[Candidate]:
-    try:
-        return candidates.raw(expression, scope, limit)
-    except sqlite3.OperationalError as error:
-        if not _is_syntax(error):
-            raise
-        raise UsageError(
-            f"--raw: not a valid FTS5 expression ({_detail(error)}). "
-            "Quote words with punctuation in double quotes, or leave out --raw."
-        ) from error
+def raw_clusters(ranked: Iterable[Ranked]) -> list[Cluster]:
+    """Group by conversation, in the order of their first hits."""
+    by_conversation: dict[object, Cluster] = {}
+    for one in ranked:
+        key = conversation(one.candidate)
+        by_conversation.setdefault(key, Cluster([])).ranked.append(one)
+    return list(by_conversation.values())
 
 
 def _store(
     candidates: Candidates, what: str, expression: str, scope: str, limit: int
 ) -> list[Candidate]:
     try:
-        return candidates.in_store(what, expression, scope, limit)
+        return candidates.ask("search/entries", scope, limit, what=what, match=expression)
     except sqlite3.OperationalError as error:
         # The expression was good for messages: it names a column that this store lacks.
         if not _is_syntax(error):
@@ -454,187 +440,75 @@ def _is_syntax(error: sqlite3.OperationalError) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------
-# All hits of a search, counted: how many there are, and how many a narrower search would have.
-#
-# A search lists its best hits. Here are all of them, without their texts, in *parts*: hits of one
-# conversation that agree in everything that a search can be limited to. What a value of a facet
-# counts is what remains of these parts where others are left out, so the two can never differ.
-#
-# What holds all words is asked for in full (`Hits.of`). What lacks a word, or has it only where a
-# line begins inside JSON, are the closest candidates of the search, and these are all there is of
-# them (`Hits.add`).
+# Facets: what a search can be narrowed by. Each value is counted in the hits that were found, and
+# narrowing leaves out the others of them, so that a count is always what it leads to.
 
-
-MOST = 30_000
-"""Messages that are counted; of more, the newest."""
 
 FACETS = ("kind", "project", "source", "model", "role", "branch", "month")
-"""What a search can be narrowed to, by a value that is offered."""
+"""What a search can be narrowed by, with values that are offered."""
 
-_MOST_OF_STORE = 2_000
-_MOST_COUNTED_TITLES = 2_000
 _WITH_OWN_KIND = ("inbox", "document")
 """Stores that can be filtered by their name and by their own kinds."""
 
-Place = tuple[str, int]
+
+class Facets:
+    """The values by which hits can be narrowed. A project is its id."""
+
+    def __init__(self, connection: sqlite3.Connection, groups: Iterable[Cluster]) -> None:
+        self._groups = groups = list(groups)
+        candidates = [one.candidate for cluster in groups for one in cluster.ranked]
+        ids = [candidate.place[1] for candidate in candidates if candidate.is_message]
+        rows = sql.ask(connection, "pages/hit_facts", ids=json.dumps(ids)) if ids else ()
+        facts = {("message", row["id"]): row for row in rows}
+        self._values = {one.place: _values(one, facts.get(one.place)) for one in candidates}
+
+    def fits(self, one: Ranked, wanted: Mapping[str, frozenset[str]]) -> bool:
+        """Has a hit one of the wanted values of each facet, and of `session`?"""
+        values = self._values[one.candidate.place]
+        return all(not texts.isdisjoint(values[name]) for name, texts in wanted.items())
+
+    def counts(self, groups: Iterable[Cluster]) -> dict[str, Counter[str]]:
+        """Return in how many conversations each value of each facet occurs."""
+        counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
+        for cluster in groups:
+            hits = [self._values[one.candidate.place] for one in cluster.hits]
+            for name, counter in counts.items():
+                counter.update(frozenset().union(*(values[name] for values in hits)))
+        return counts
+
+    def count(self, wanted: Mapping[str, frozenset[str]]) -> int:
+        """Return how many conversations have hits with these values."""
+        return sum(any(self.fits(one, wanted) for one in group.hits) for group in self._groups)
 
 
-@dataclass(frozen=True, slots=True)
-class FacetHits:
-    """Hits of one conversation that agree in everything that a search can be limited to."""
-
-    owner: object
-    """The conversation; what belongs to none, and with `apart` every hit, is one of its own."""
-    session_key: str | None
-    own_kind: str | None
-    """A kind that the filter takes, too, besides the one that the facet has of them."""
-    values: Mapping[str, str]
-    """Their value of each facet that they have one of. A project is its id."""
-    hits: int
-    newest: str
-    places: tuple[Place, ...]
-    """The newest and the oldest."""
-    preference: int
-
-    def fits(self, wanted: Mapping[str, frozenset[str]]) -> bool:
-        """Have they one of the wanted values of each facet, and of `session`?"""
-        return all(not values.isdisjoint(self._all(name)) for name, values in wanted.items())
-
-    def _all(self, name: str) -> Iterable[str]:
-        found = self.session_key if name == "session" else self.values.get(name)
-        return (found or "", self.own_kind or "") if name == "kind" else (found or "",)
-
-
-@dataclass(slots=True)
-class Hits:
-    """All hits of a search."""
-
-    parts: list[FacetHits]
-    rows: dict[Place, Candidate]
-    """Those that are no messages, and those that were added."""
-    is_cut: bool = False
-    """Are there more than were counted?"""
-    _apart: bool = False
-
-    @classmethod
-    def of(
-        cls, candidates: Candidates, terms: Terms, raw: str | None = None, *, apart: bool = False
-    ) -> Hits:
-        """Return whatever holds all words, or fits the expression `raw`.
-
-        With `apart`, each hit is a part.
-        """
-        candidates.shown = _MOST_OF_STORE
-        others: list[Candidate] = []
-        counted: list[sqlite3.Row] = []
-        if raw is not None:
-            counted = candidates.counted_raw(raw, MOST, apart=apart)
-            others = in_stores(candidates, raw, _MOST_OF_STORE)
-        elif terms.clauses:
-            counted = candidates.counted(terms, MOST, apart=apart)
-            others = candidates.with_all_but_messages(terms, _MOST_COUNTED_TITLES)
-        hits = cls([_part(row) for row in counted], {}, candidates.is_cut, apart)
-        hits.add(candidates.connection, others)
-        return hits
-
-    def add(self, connection: sqlite3.Connection, found: Iterable[Candidate]) -> None:
-        new = {one.place: one for one in found if one.place not in self.rows}
-        self.rows |= new
-        self.parts += parts_of(connection, new.values(), apart=self._apart).values()
-
-
-def parts_of(
-    connection: sqlite3.Connection, found: Iterable[Candidate], *, apart: bool = False
-) -> dict[Place, FacetHits]:
-    known = {one.place: one for one in found}
-    ids = [id_ for what, id_ in known if what == "message"]
-    rows = sql.ask(connection, "pages/hit_facts", ids=json.dumps(ids)) if ids else ()
-    facts = {("message", row["id"]): row for row in rows}
-    return {place: _part_of(one, facts.get(place), apart=apart) for place, one in known.items()}
-
-
-def owner_of(candidate: Candidate, apart: bool) -> object:
-    """Return the identity of the conversation of a row; with `apart`, the row itself."""
-    return candidate.place if apart else conversation(candidate)
-
-
-def counts(parts: Iterable[FacetHits]) -> dict[str, Counter[str]]:
-    """Return how many owners each value of a facet has: as many as a search for it finds."""
-    owners: dict[str, dict[str, set[object]]] = {name: {} for name in FACETS}
-    others: dict[str, set[object]] = {}
-    for part in parts:
-        for name, value in part.values.items():
-            owners[name].setdefault(value, set()).add(part.owner)
-        if part.own_kind:
-            others.setdefault(part.own_kind, set()).add(part.owner)
-    for value, found in owners["kind"].items():  # a kind of messages may be one of an inbox, too
-        found |= others.get(value, set())
-    return {
-        name: Counter({value: len(found) for value, found in values.items()})
-        for name, values in owners.items()
-        if values
-    }
-
-
-def _part(row: sqlite3.Row) -> FacetHits:
-    last = "message", row["last_id"]
-    project = row["project_id"]
-    values = {
-        "kind": row["kind"],
-        "project": None if project is None else str(project),
-        "source": row["source"],
-        "model": row["model"],
-        "role": row["role"],
-        "branch": row["branch"],
-        "month": row["month"],
-    }
-    return FacetHits(
-        owner=row["session_key"] if row["apart"] is None else last,
-        session_key=row["session_key"],
-        own_kind=None,
-        values={name: value for name, value in values.items() if value},
-        hits=row["hits"],
-        newest=row["newest"] or "",
-        places=(last,) if row["hits"] == 1 else (last, ("message", row["first_id"])),
-        preference=preference_of_kind(row["kind"]),
-    )
-
-
-def _part_of(candidate: Candidate, facts: sqlite3.Row | None, *, apart: bool) -> FacetHits:
-    """Return a row as a part; `facts` are what is only known of messages."""
+def _values(candidate: Candidate, facts: sqlite3.Row | None) -> dict[str, frozenset[str]]:
+    """Return the values of each facet that a row has; `facts` is what only messages have."""
     row = candidate.row
-    project = row["project_id"]
+    what, project, time = row["what"], row["project_id"], row["timestamp"]
+    kinds = {row["kind"] if candidate.is_message else what}
+    if what in _WITH_OWN_KIND and row["kind"] in MESSAGE_KINDS:
+        kinds.add(row["kind"])
     values = {
-        "kind": row["kind"] if candidate.is_message else row["what"],
         "project": None if project is None else str(project),
         "source": row["source"],
-        "model": facts["model"] if facts else None,
-        "role": facts["role"] if facts else None,
-        "branch": facts["branch"] if facts else None,
-        "month": _month(row["timestamp"]),
+        "model": facts and facts["model"],
+        "role": facts and facts["role"],
+        "branch": facts and facts["branch"],
+        "month": time and f"{datetime.fromisoformat(time).astimezone():%Y-%m}",
+        "session": row["session_key"],
     }
-    return FacetHits(
-        owner=owner_of(candidate, apart),
-        session_key=row["session_key"],
-        own_kind=row["kind"] if row["what"] in _WITH_OWN_KIND else None,
-        values={name: value for name, value in values.items() if value},
-        hits=1,
-        newest=row["timestamp"] or "",
-        places=(candidate.place,),
-        preference=preference(candidate),
-    )
-
-
-def _month(time: str | None) -> str | None:
-    return f"{datetime.fromisoformat(time).astimezone():%Y-%m}" if time else None
+    return {
+        "kind": frozenset(kinds),
+        **{name: frozenset((value,) if value else ()) for name, value in values.items()},
+    }
 
 
 # ------------------------------------------------------------------------------------------------
-# Hits: what a search found in one place, with all that a reader or a program needs of it.
+# Reads hits: the piece of the text that matches, and all that a reader or a program needs.
 
 
 class Marker:
-    """Shows the piece of a text that holds most of what was searched for."""
+    """Chooses the piece of a text that holds most of the words of a query."""
 
     def __init__(
         self,
@@ -642,14 +516,12 @@ class Marker:
         relaxed: Relaxed | None = None,
         clean: Callable[[str], str] | None = None,
     ) -> None:
-        """`clean` is called with each text before a piece of it is chosen, which may begin within
-        what has to be masked."""
+        """`clean` masks a text before a piece is chosen, which can begin inside a credential."""
         self._terms = terms
         self._clean = clean
         self._all = Places(terms.words)
         self._parts = terms.parts()
-        forms = [form for word in relaxed.words for form in word.forms] if relaxed else []
-        self._any = Places(form for form in forms if not form.has_cjk)
+        self._any = Places(relaxed.forms if relaxed else ())
         self._any_parts = relaxed.trigrams() if relaxed else []
         self._words = [
             (word.name, [matches.fold(form.text) for form in word.forms])
@@ -658,29 +530,29 @@ class Marker:
         self.present: set[str] = set()
         """Names of the words that the texts held so far."""
 
-    def snippet(self, found: Ranked, text: str) -> str:
+    def snippet(self, ranked: Ranked, text: str) -> str:
         """Return the piece of the text of a hit, its matches marked."""
         text = self._clean(text) if self._clean is not None else text
-        if found.candidate.scope == TITLE:
-            return matches.around(text, self._spans(found, text), len(text))
-        return matches.around(text, self._spans(found, text))
+        if ranked.candidate.scope == TITLE:
+            return matches.around(text, self._spans(ranked, text), len(text))
+        return matches.around(text, self._spans(ranked, text))
 
     def look(self, text: str) -> None:
-        """Note which words of the query a text holds: none of those is missing."""
+        """Note which words of the query a text holds: those are not missing."""
         folded = matches.fold(text)
         self.present.update(
             name for name, forms in self._words if any(form in folded for form in forms)
         )
 
-    def _spans(self, found: Ranked, text: str) -> Sequence[Span]:
-        if found.why == RELAXED:
+    def _spans(self, ranked: Ranked, text: str) -> Sequence[Span]:
+        if ranked.why == RELAXED:
             self.look(text)
             spans = self._any.some(text)
             return spans + matches.substrings_in(text, self._any_parts)
-        if found.why == VERBATIM and (spans := matches.substrings_in(text, [self._terms.literal])):
+        if ranked.why == VERBATIM and (spans := matches.substrings_in(text, [self._terms.literal])):
             return spans
         if self._terms.has_cjk and (
-            found.candidate.scope == TITLE or not found.candidate.is_message
+            ranked.candidate.scope == TITLE or not ranked.candidate.is_message
         ):
             return matches.substrings_in(text, self._terms.texts())
         return self._all.some(text) + matches.substrings_in(text, self._parts)
@@ -688,31 +560,41 @@ class Marker:
 
 def read_hits(
     connection: sqlite3.Connection,
-    found: Iterable[Ranked],
+    ranked: Iterable[Ranked],
     marker: Marker,
     *,
     with_resume: bool = True,
 ) -> dict[tuple[str, int], Hit]:
-    """Read what is shown of these; `with_resume` needs the sources, which take long to import."""
-    listed = {one.candidate.place: one for one in found}
+    """Read the hits that are shown; `with_resume` needs the sources, which take long to import."""
+    by_place = {one.candidate.place: one for one in ranked}
     places = [
         [*place, one.candidate.row["session_key"], one.candidate.row["source"]]
-        for place, one in listed.items()
+        for place, one in by_place.items()
     ]
     keys: dict[str, str] = {}
     hits = {}
     for details in sql.ask(connection, "pages/hits", places=json.dumps(places)):
-        one = listed[details["what"], details["id"]]
-        hit = _hit(connection, one, details, marker, keys)
-        hits[one.candidate.place] = _with_resume(hit, details) if with_resume else hit
+        place = details["what"], details["id"]
+        hit = _hit(connection, by_place[place], details, marker, keys)
+        if with_resume:
+            session = {
+                "kind": details["session_kind"],
+                "source": hit.source,
+                "cwd": hit.cwd,
+                "project_path": details["project_path"],
+                "session_key": hit.session_key,
+            }
+            resume = resume_line(session, is_there=bool(details["has_transcript"]))
+            hit = replace(hit, resume=resume)
+        hits[place] = hit
     return hits
 
 
 def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]:
     """Return the hits with the numbers of their lines, which are counted in the archive."""
-    known = list(hits)
+    hits = list(hits)
     places: dict[tuple[str, int], tuple[int, int]] = {}
-    for hit in known:
+    for hit in hits:
         if hit.what == "message":
             row = sql.ask(connection, "pages/message_text", id=hit.id).fetchone()
         else:
@@ -723,24 +605,24 @@ def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]
             places[hit.what, hit.id] = (row["file_id"], row["byte_offset"])
     names = refs.Names(connection)  # knows the lines of one file at a time
     lines = {place: names.line(*place) for place in sorted({*places.values()})}
-    counted = [
+    numbered = [
         replace(hit, line=lines[place])
         if (place := places.get((hit.what, hit.id))) is not None
         else hit
-        for hit in known
+        for hit in hits
     ]
-    found = refs.of_hits(connection, counted)
-    return [replace(hit, ref=ref) for hit, ref in zip(counted, found, strict=True)]
+    named = refs.of_hits(connection, numbered)
+    return [replace(hit, ref=ref) for hit, ref in zip(numbered, named, strict=True)]
 
 
 def _hit(
     connection: sqlite3.Connection,
-    found: Ranked,
+    ranked: Ranked,
     details: sqlite3.Row,
     marker: Marker,
     keys: dict[str, str],
 ) -> Hit:
-    row = found.candidate.row
+    row = ranked.candidate.row
     session_key, agent_key = row["session_key"], details["agent_key"]
     if agent_key and agent_key not in keys:
         keys[agent_key] = short_agent_key(connection, agent_key)
@@ -761,8 +643,8 @@ def _hit(
         model=details["model"],
         kind=row["kind"],
         time=row["timestamp"],
-        snippet=marker.snippet(found, text or ""),
-        why=found.why,
+        snippet=marker.snippet(ranked, text or ""),
+        why=ranked.why,
         file=row["file"],
         line=None,
         byte=row["byte_offset"],
@@ -770,31 +652,25 @@ def _hit(
         session_key=session_key,
         id=row["id"],
         what=row["what"],
-        scope=found.candidate.scope,
+        scope=ranked.candidate.scope,
         source=row["source"],
         subagent=row["subagent"],
         tool=row["tool"],
     )
 
 
-def _with_resume(hit: Hit, details: sqlite3.Row) -> Hit:
-    session = {"kind": details["session_kind"], "source": hit.source, "cwd": hit.cwd,
-               "project_path": details["project_path"], "session_key": hit.session_key}  # fmt: skip
-    return replace(hit, resume=resume_line(session, is_there=bool(details["has_transcript"])))
-
-
 # ------------------------------------------------------------------------------------------------
-# What a search found: by conversation, as one list, and how the query was relaxed.
+# The answer: conversations, hits in one list, and how the query was relaxed.
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What was found in one conversation, or one thing that belongs to none."""
+    """One conversation with its best hits, or one thing that belongs to none."""
 
     session_key: str | None
     title: str | None
     hits: tuple[Hit, ...]
-    """The best of them, best first; at least one."""
+    """Its best hits, best first; at least one."""
     more: int
     """Further hits."""
 
@@ -808,21 +684,21 @@ class Relaxation:
     """How the query was relaxed."""
 
     has_exact: bool
-    """There are hits that hold all words, too."""
+    """There are also hits that hold all words."""
     words: tuple[str, ...]
     """The words of the query that count."""
     missing: tuple[str, ...]
-    """Words of the query that nothing holds which the filters leave."""
+    """Words of the query that nothing contains, within the filters."""
     corrected: dict[str, tuple[str, ...]]
-    """Words that no message has, with those that were looked for in their place."""
+    """Words that no message has, with those that replaced them."""
 
     @property
     def is_said(self) -> bool:
-        """Is it said of hits that they are the closest ones, rather than of corrected words?"""
+        """Are hits called the closest ones, rather than words corrected?"""
         return self.has_exact or len(self.words) > 1 or not (self.corrected or self.missing)
 
     def lines(self) -> list[str]:
-        """Return what a reader should know, in a sentence each."""
+        """Return what a reader should know, one sentence each."""
         said = []
         for word, meant in self.corrected.items():
             others = f" and {len(meant) - 3} more" if len(meant) > 3 else ""
@@ -838,26 +714,28 @@ class Relaxation:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search found, by conversation and as one list."""
+    """The answer of a search."""
 
     groups: tuple[Group, ...]
     hits: tuple[Hit, ...]
     """The best hits, best first, of as many conversations as possible."""
     conversations: int
-    """How many were found, with what belongs to none."""
+    """How many there are, including things that belong to none."""
     count: int
-    """How many hits were found; by conversation, without those that lack a word where others of it
-    have all."""
+    """How many hits there are; by conversation, without those that lack a word if others have
+    all."""
     is_cut: bool
-    """There may be more of both: the work was limited."""
+    """There may be more of both: each question to an index has a limit."""
     relaxation: Relaxation | None
     notes: tuple[str, ...]
-    """What of the query could not be searched for, or why nothing was found."""
+    """Parts of the query that were ignored, or why there are no hits."""
     nothing: Nothing | None = None
-    """Without which filters there would be something, and which words are nowhere."""
+    """Without which filters there would be hits, and which words occur nowhere."""
+    has_lines: bool = False
+    """Have the hits the numbers of their lines?"""
 
     def said(self) -> list[str]:
-        """Return what a reader should know before the hits, in a sentence each."""
+        """Return what a reader should know before the hits, one sentence each."""
         return [
             *self.notes,
             *(self.relaxation.lines() if self.relaxation else ()),
@@ -873,26 +751,7 @@ class SearchResult:
 
 
 # ------------------------------------------------------------------------------------------------
-# From a query to what it finds, in order: exact first, then relaxed.
-#
-# 1. The query is taken apart (`query_parser`). What it says of itself (`kind:plan`) joins the
-#    filters, which limit every question that follows.
-# 2. *Exact.* Whatever holds all words: what people and agents said, the smaller stores, titles that
-#    were given to conversations; then what tools were given and gave, and calls in which a word
-#    begins a line inside JSON. Each of these questions has a limit (`candidates`).
-# 3. What was found gets its place (`ranking`): rows that hold the query just as it was typed stand
-#    first, rows with all words of a short query second.
-# 4. *Relaxed.* If those are of few conversations, a second round asks for rows with any of the
-#   words:
-#    stop words left out, endings taken off, words that do not exist corrected (`relaxing`). It asks
-#    tools only if what was said is still of few conversations. Of one word that was found just as
-#   it
-#    was typed, nothing else is looked for. What holds everything but the numbers of the query comes
-#    first, wherever it stands: an error message is in what a tool gave.
-# 5. Everything is grouped by conversation. The conversations that are about it gain.
-# 6. Only the hits that are shown are read: their texts may be long (`hits`, `search`).
-#
-# Words of three letters and more in Chinese, Japanese and Korean are relaxed to their trigrams.
+# The search itself.
 
 
 ENOUGH = 10
@@ -901,42 +760,96 @@ ENOUGH = 10
 _MOST = 200  # candidates of one question
 _MOST_RELAXED = 400
 _MOST_OF_TITLES = 20
-_MOST_IN_ALL = 2_000  # candidates of one question where many conversations are asked for
+_MOST_IN_ALL = 2_000  # candidates of one question if many conversations are asked for
 _PER_CONVERSATION = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
-    """What a search found, as it has put it in order, before the texts are read."""
+class Ranking:
+    """All that a search found, in order, before any text is read."""
 
     candidates: Candidates
     terms: Terms
     groups: list[Cluster]
-    listed: list[Ranked]
-    """The same hits as one list."""
-    question: Relaxed | None
-    """How the query was relaxed, if it was."""
+    hits: list[Ranked]
+    """The same in one list."""
     marker: Marker
-    note: str | None = None
+    relaxed: Relaxed | None = None
+    """The relaxed query, if it was relaxed."""
+    notes: tuple[str, ...] = ()
     nothing: Nothing | None = None
-    """Why nothing was found."""
+    """Why there are no hits."""
+    is_cut: bool = False
+    """Are there more hits with all words than were listed?"""
+    is_part: bool = False
+    """Was it narrowed? A word that is missing here may occur in the rest."""
 
-    def beyond(self) -> list[Ranked]:
-        """Return the hits that lack a word, or have it only where a line begins inside JSON."""
-        return [
-            one
+    def narrowed(self, facets: Facets, wanted: Mapping[str, frozenset[str]]) -> Ranking:
+        """Return the hits that have these values."""
+        groups = [
+            replace(cluster, ranked=ranked)
             for cluster in self.groups
-            for one in cluster.found
-            if one.why == RELAXED or one.candidate.is_at_line_start
+            if (ranked := [one for one in cluster.hits if facets.fits(one, wanted)])
         ]
+        hits = [one for one in self.hits if facets.fits(one, wanted)]
+        return replace(self, groups=sorted(groups, key=_order), hits=hits, is_part=True)
 
-    def relaxation(self) -> Relaxation | None:
-        """Say how the query was relaxed, as far as the texts that were read tell."""
-        return _relaxation(self.question, self.groups, self.marker, self.candidates)
+    def apart(self) -> Ranking:
+        """Return the same with each hit as a group of its own."""
+        counted = {one.candidate.place for cluster in self.groups for one in cluster.hits}
+        hits = [one for one in self.hits if one.candidate.place in counted]
+        return replace(self, groups=[Cluster([one]) for one in hits])
 
-    def notes(self, count: int) -> tuple[str, ...]:
-        """Say what of the query was not searched for, and why `count` is 0."""
-        return (*((self.note,) if self.note else ()), *_notes(self.terms, count))
+    def newest_first(self) -> Ranking:
+        return replace(self, groups=sorted(self.groups, key=lambda one: one.newest, reverse=True))
+
+    def read(
+        self, limit: int, each: int = 3, start: int = 0, *, with_resume: bool = True
+    ) -> SearchResult:
+        """Read `limit` conversations with `each` hits, or without `each` the best `limit` hits."""
+        groups = self.groups[start : start + limit] if each else []
+        shown = [one for cluster in groups for one in cluster.hits[:each]]
+        best = self.hits[start : start + limit]
+        hits = read_hits(
+            self.candidates.connection, [*shown, *best], self.marker, with_resume=with_resume
+        )
+        read = tuple(_group(cluster, hits, each) for cluster in groups)
+        for group in read:
+            self.marker.look(group.title or "")
+        return SearchResult(
+            read,
+            tuple(hits[one.candidate.place] for one in best if one.candidate.place in hits),
+            len(self.groups),
+            sum(len(cluster.hits) for cluster in self.groups) if each else len(self.hits),
+            self.candidates.is_cut,
+            self._relaxation(is_part=self.is_part or start > 0),
+            self.notes,
+            self.nothing,
+        )
+
+    def _relaxation(self, *, is_part: bool) -> Relaxation | None:
+        """Say how the query was relaxed; None if it was not, or no hit came of it."""
+        if self.relaxed is None or all(one.why != RELAXED for one in self.hits):
+            return None
+        has_exact = any(one.why != RELAXED for one in self.hits)
+        present = self.marker.present | self.relaxed.corrected.keys()
+        missing = tuple(
+            word.name
+            for word in (self.relaxed.words if not has_exact and not is_part else ())
+            if word.name not in present and not self.candidates.has_any(word.forms)
+        )
+        names = tuple(word.name for word in self.relaxed.words)
+        return Relaxation(has_exact, names, missing, self.relaxed.corrected)
+
+
+def _group(cluster: Cluster, hits: dict[tuple[str, int], Hit], each: int) -> Group:
+    """Return a group with its best hits; what says the same as another is not shown again."""
+    distinct: dict[str, Hit] = {}
+    for one in cluster.hits[:each]:
+        if hit := hits.get(one.candidate.place):
+            distinct.setdefault(hit.snippet, hit)
+    best = tuple(distinct.values())
+    return Group(cluster.session_key, best[0].title, best, len(cluster.hits) - len(best))
 
 
 def find(
@@ -948,216 +861,205 @@ def find(
     tools: bool = False,
     raw: bool = False,
     closest: bool = True,
+    newest: bool = False,
     clean: Callable[[str], str] | None = None,
-) -> Findings:
+) -> Ranking:
     """Return what holds a query in order, at least `limit` conversations if there are as many.
 
-    `tools` leaves out what was said. Without `closest`, only what has all words is looked for. Of a
-    very long query the beginning is searched for, as `query_parser.parse` says. `raw` takes the
-    query as an FTS5 expression and raises UsageError if it is none, or too long. A filter that
-    names nothing raises UsageError or NotFoundError. `clean` masks what no snippet may show.
+    `tools` limits it to tool input and output. Without `closest`, the query is not relaxed. If very
+    much matches, `newest` takes the newest matches instead of the best. Only the first words of a
+    very long query are used. `raw` takes the query as an FTS5 expression and raises UsageError if
+    it is none, or too long. A filter that names nothing raises UsageError or NotFoundError. `clean`
+    masks what no snippet may show.
     """
     filters = filters or Filters()
     if raw:
-        expression = query_parser.bindable(query)
-        terms = query_parser.parse_raw(expression)
-        candidates = Candidates(connection, filters)
-        listed = raw_rows(candidates, expression, max(limit, _MOST), tools=tools)
-        groups = raw_clusters(listed)
-
-        def count(other: Filters) -> int:
-            anything = raw_rows(Candidates(connection, other), expression, MOST, tools=tools)
-            return len(raw_clusters(anything))
-
-        why = None if groups else nothing(filters, count)
-        marker = Marker(terms, clean=clean)
-        return Findings(candidates, terms, groups, listed, None, marker, nothing=why)
+        return _find_raw(connection, query, filters, limit, tools, newest, clean)
     terms = query_parser.parse(query)
-    note = None
+    notes: list[str] = []
     if terms.without and not terms.fields and '-"' not in query:  # no command has -"a phrase"
         typed = _as_it_stands(connection, query, filters)
         if typed is not None:
-            note = f"Nothing is excluded: a message contains -{terms.without[0].text} as it stands."
+            word = terms.without[0].text
+            notes.append(f"Nothing is excluded: a message contains -{word} as it stands.")
             terms = typed
-    filters = filters.limited_by(terms.fields)
-    candidates = Candidates(connection, filters, terms.literal, limit)
-    why = None
+    candidates = _candidates(connection, filters.limited_by(terms.fields), terms, limit, newest)
     with vocabulary(connection) as words:
-        search = _Search(terms, candidates, words, limit, tools=tools, closest=closest)
-        groups, question = search.found()
-        if not groups and terms.clauses:
-            why = search.why_nothing()
-    marker = Marker(terms, question, clean)
-    listed = in_one_list(groups)
-    return Findings(candidates, terms, groups, listed, question, marker, note, why)
+        search = _Search(
+            terms, candidates, words, limit, (TOOLS,) if tools else (SAID, TOOLS), closest
+        )
+        search.run()
+        why = search.why_nothing() if terms.clauses and not search.groups else None
+    return Ranking(
+        candidates, terms, search.groups, in_one_list(search.groups),
+        Marker(terms, search.question, clean), search.question,
+        (*notes, *_notes(terms, len(search.groups))), why, search.is_cut,
+    )  # fmt: skip
+
+
+def _find_raw(
+    connection: sqlite3.Connection,
+    query: str,
+    filters: Filters,
+    limit: int,
+    tools: bool,
+    newest: bool,
+    clean: Callable[[str], str] | None,
+) -> Ranking:
+    expression = query_parser.bindable(query)
+    terms = query_parser.parse_raw(expression)
+    candidates = Candidates(connection, filters, newest=newest)
+    hits = find_raw(candidates, expression, max(limit, _MOST), tools=tools)
+    groups = raw_clusters(hits)
+
+    def count(filters: Filters) -> int:
+        others = Candidates(connection, filters)
+        return len(raw_clusters(find_raw(others, expression, _MOST_IN_ALL, tools=tools)))
+
+    why = None if groups else nothing(filters, count)
+    marker = Marker(terms, clean=clean)
+    return Ranking(candidates, terms, groups, hits, marker, nothing=why, is_cut=candidates.is_cut)
+
+
+def _candidates(
+    connection: sqlite3.Connection, filters: Filters, terms: Terms, limit: int, newest: bool = False
+) -> Candidates:
+    literal = terms.literal if is_special(terms.literal) else None
+    return Candidates(connection, filters, literal, limit, newest)
 
 
 def _as_it_stands(connection: sqlite3.Connection, query: str, filters: Filters) -> Terms | None:
-    """Return a query with its `-words` as words if something holds all of it, just as it was typed.
+    """Return a query with its `-words` as words if something holds all of it as it was typed.
 
-    That is a command that was copied: `go mod download -modcacherw` leaves nothing out.
+    That is a command that was copied: `go mod download -modcacherw` excludes nothing.
     """
     terms = query_parser.parse(f"-- {query}")
-    candidates = Candidates(connection, filters, terms.literal)
-    found = (
-        candidate
-        for scope in (SAID, TOOLS)
-        for candidate in candidates.with_all(terms, scope, _MOST)
-    )
-    return terms if any(candidate.row["verbatim"] for candidate in found) else None
+    candidates = _candidates(connection, filters, terms, 0)
+    for scope in (SAID, TOOLS):
+        found = candidates.with_all(terms, scope, _MOST)
+        if any(candidate.row["verbatim"] for candidate in found):
+            return terms
+    return None
 
 
+@dataclass
 class _Search:
-    """One search for words."""
+    """One search for words, and what it found."""
 
-    def __init__(
-        self,
-        terms: Terms,
-        candidates: Candidates,
-        words: Vocabulary,
-        limit: int,
-        *,
-        tools: bool,
-        closest: bool,
-    ) -> None:
-        self._terms = terms
-        self._limit = limit
-        self._closest = closest
-        self._candidates = candidates
-        self._vocabulary = words
-        self._most = max(_MOST, limit, min(limit * _PER_CONVERSATION, _MOST_IN_ALL))
-        self._scopes = (TOOLS,) if tools else (SAID, TOOLS)
+    terms: Terms
+    candidates: Candidates
+    vocabulary: Vocabulary
+    limit: int
+    scopes: tuple[str, ...]
+    closest: bool
+    groups: list[Cluster] = field(default_factory=list)
+    question: Relaxed | None = None
+    """The relaxed query, if it was relaxed."""
+    is_cut: bool = False
+    """Are there more rows with all words?"""
 
-    def found(self) -> tuple[list[Cluster], Relaxed | None]:
-        """Ask the indexes, and put in order what they have; say how the query was relaxed."""
-        relevance = self._relevance(words_of(self._terms.content))
-        found = rank_exact(self._exact(), self._terms, relevance)
-        question = None
-        if self._is_to_be_relaxed(found):
-            question = relaxed(
-                self._terms, self._vocabulary, self._candidates, correcting=not found
-            )
-            relevance = self._relevance(question.words)
-            found += self._but_for_numbers(found, relevance)
-            found += self._relaxed(question, found, relevance)
-        return clusters(self._candidates.connection, found, relevance), question
+    def run(self) -> None:
+        terms, candidates = self.terms, self.candidates
+        most = max(_MOST, self.limit, min(self.limit * _PER_CONVERSATION, _MOST_IN_ALL))
+        found: list[Candidate] = []
+        for enough in (most, max(most, _MOST_IN_ALL)) if terms.clauses else ():
+            candidates.is_cut = False
+            found = []
+            if SAID in self.scopes:
+                found += candidates.in_titles(terms, max(_MOST_OF_TITLES, self.limit))
+            for scope in self.scopes:
+                if not (candidates.is_cut and self._is_full(found)):
+                    found += candidates.with_all(terms, scope, enough)
+            # Few conversations can have very many hits: then more are asked for.
+            if not candidates.is_cut or self._is_full(found):
+                break
+        self.is_cut = candidates.is_cut
+        if self.closest and len({*map(conversation, found)}) < ENOUGH:
+            found += candidates.at_line_starts(terms, most)
+        relevance = self._relevance(words_of(terms.content))
+        ranked = rank_exact(found, terms, relevance)
+        if self._is_to_be_relaxed(ranked):
+            self.question = relaxed(terms, self.vocabulary, candidates, correcting=not ranked)
+            relevance = self._relevance(self.question.words)
+            ranked += self._but_for_numbers(ranked, relevance, most)
+            ranked += self._relaxed(self.question, ranked, relevance, most)
+        self.groups = clusters(candidates.connection, ranked, relevance)
 
     def why_nothing(self) -> Nothing:
-        """Say what would be found without filters: with all words, or else with some."""
-        candidates = self._candidates
-        why = nothing(candidates.filters, self._count_exact)
-        if not why.in_all and self._closest:
-            why = nothing(candidates.filters, self._count_closest)._replace(is_close=True)
+        """Say how much there would be without filters: with all words, or else with some."""
+        candidates = self.candidates
+        why = self._why_nothing(closest=False)
+        if not why.in_all and self.closest:
+            why = self._why_nothing(closest=True)._replace(is_close=True)
         everything = Candidates(candidates.connection, Filters())
-        words = words_of(self._terms.content)
+        words = words_of(self.terms.content)
         nowhere = tuple(word.name for word in words if not everything.has_any(word.forms))
         return why._replace(words=nowhere)
 
-    def _count_exact(self, filters: Filters) -> int:
-        """Return how many conversations have all words with other filters."""
-        if SAID not in self._scopes:
-            return self._count_closest(filters)
-        hits = Hits.of(Candidates(self._candidates.connection, filters), self._terms)
-        return len({part.owner for part in hits.parts})
+    def _why_nothing(self, *, closest: bool) -> Nothing:
+        limit, is_cut = self.limit if closest else _MOST_IN_ALL, False
 
-    def _count_closest(self, filters: Filters) -> int:
-        candidates = replace(self._candidates, filters=filters, is_cut=False)
-        search = _Search(
-            self._terms, candidates, self._vocabulary, self._limit,
-            tools=SAID not in self._scopes, closest=self._closest,
-        )  # fmt: skip
-        return len(search.found()[0])
+        def count(filters: Filters) -> int:
+            nonlocal is_cut
+            others = replace(
+                self,
+                candidates=replace(self.candidates, filters=filters, limit=limit, is_cut=False),
+                limit=limit,
+                closest=closest,
+                question=None,
+            )
+            others.run()
+            is_cut |= others.is_cut
+            return len(others.groups)
+
+        why = nothing(self.candidates.filters, count)
+        return why._replace(is_lower_bound=is_cut)
 
     def _relevance(self, words: tuple[Word, ...]) -> Relevance:
-        return Relevance(words, lambda word: self._vocabulary.rarity(word.forms))
-
-    def _exact(self) -> list[Candidate]:
-        if not self._terms.clauses:
-            return []
-        found = self._with_all(self._most)
-        if self._candidates.is_cut and not self._is_full(found):
-            self._candidates.is_cut = False
-            found = self._with_all(_MOST_IN_ALL)  # few conversations have very many hits
-        if self._closest and len(set(map(conversation, found))) < ENOUGH:
-            found += self._candidates.at_line_starts(self._terms, self._most)
-        return found
-
-    def _with_all(self, most: int) -> list[Candidate]:
-        found: list[Candidate] = []
-        if SAID in self._scopes:
-            found += self._candidates.in_titles(self._terms, _MOST_OF_TITLES)
-        for scope in self._scopes:
-            if not (self._candidates.is_cut and self._is_full(found)):
-                found += self._candidates.with_all(self._terms, scope, most)
-        return found
+        return Relevance(words, lambda word: self.vocabulary.rarity(word.forms))
 
     def _is_full(self, found: list[Candidate]) -> bool:
         """Are there enough conversations to fill the page? Then tool output would not be seen."""
-        return len(set(map(conversation, found))) >= max(ENOUGH, self._limit)
+        return len({*map(conversation, found)}) >= max(ENOUGH, self.limit)
 
-    def _is_to_be_relaxed(self, found: list[Ranked]) -> bool:
-        if not self._terms.clauses or not self._closest:
+    def _is_to_be_relaxed(self, exact: list[Ranked]) -> bool:
+        if not self.terms.clauses or not self.closest:
             return False
-        if len(self._terms.clauses) == 1 and any(one.why == VERBATIM for one in found):
+        if len(self.terms.clauses) == 1 and any(one.why == VERBATIM for one in exact):
             return False
-        if self._candidates.is_cut and is_short(self._terms):
+        if self.candidates.is_cut and is_short(self.terms):
             return False  # what was not read has all words, too
-        return _conversations(one for one in found if one.tier < LAST_TIER) < ENOUGH
+        return count_conversations(one for one in exact if one.tier < LAST_TIER) < ENOUGH
 
-    def _but_for_numbers(self, exact: list[Ranked], relevance: Relevance) -> list[Ranked]:
-        terms = self._terms.without_numbers()
+    def _but_for_numbers(
+        self, exact: list[Ranked], relevance: Relevance, most: int
+    ) -> list[Ranked]:
+        terms = self.terms.without_numbers()
         if terms is None or exact:
             return []
-        scopes = (self._candidates.with_all(terms, scope, self._most) for scope in self._scopes)
-        candidates = [candidate for found in scopes for candidate in found]
-        return rank_relaxed(candidates, exact, relevance, is_nearly=True)
+        scopes = (self.candidates.with_all(terms, scope, most) for scope in self.scopes)
+        return rank_relaxed(chain.from_iterable(scopes), exact, relevance, is_nearly=True)
 
     def _relaxed(
-        self, question: Relaxed, exact: list[Ranked], relevance: Relevance
+        self, question: Relaxed, exact: list[Ranked], relevance: Relevance, most: int
     ) -> list[Ranked]:
-        found: list[Ranked] = []
+        ranked: list[Ranked] = []
         match, trigrams = question.match(), question.match_trigrams()
-        for scope in self._scopes:
-            if _conversations([*exact, *found]) >= ENOUGH and found:
+        for scope in self.scopes:
+            if ranked and count_conversations([*exact, *ranked]) >= ENOUGH:
                 break
-            most = max(self._most, _MOST_RELAXED) if scope == SAID else self._most
-            candidates: list[Candidate] = []
+            limit = max(most, _MOST_RELAXED) if scope == SAID else most
+            found: list[Candidate] = []
             if match:
-                candidates += self._candidates.with_any(self._terms, match, scope, most)
+                found += self.candidates.with_any(self.terms, match, question.forms, scope, limit)
             if trigrams:
-                candidates += self._candidates.with_any_trigram(self._terms, trigrams, scope, most)
-            found += rank_relaxed(candidates, exact, relevance)
-        return found
-
-
-def _conversations(found: Iterable[Ranked]) -> int:
-    return len({conversation(one.candidate) for one in found})
-
-
-def _relaxation(
-    question: Relaxed | None, groups: list[Cluster], marker: Marker, candidates: Candidates
-) -> Relaxation | None:
-    """Say how a query was relaxed; None if it was not, or nothing was found by it."""
-    every = [one for cluster in groups for one in cluster.found]
-    if question is None or all(one.why != RELAXED for one in every):
-        return None
-    has_exact = any(one.why != RELAXED for one in every)
-    known = marker.present | question.corrected.keys()
-    missing = tuple(
-        word.name
-        for word in question.words
-        if not has_exact and word.name not in known and not candidates.has_any(word.forms)
-    )
-    return Relaxation(
-        has_exact,
-        tuple(word.name for word in question.words),
-        missing,
-        question.corrected,
-    )
+                found += self.candidates.with_any_trigram(self.terms, trigrams, scope, limit)
+            ranked += rank_relaxed(found, exact, relevance)
+        return ranked
 
 
 def _notes(terms: Terms, count: int) -> tuple[str, ...]:
-    """Say what of the query was not searched for, and why nothing was found."""
+    """Say which parts of the query were ignored, and why there are no hits."""
     notes = [terms.note] if terms.note else []
     without = [term.text for term in terms.without]
     if not terms.clauses:
@@ -1175,65 +1077,3 @@ def _notes(terms: Terms, count: int) -> tuple[str, ...]:
         elif terms.letters:
             notes.append("One or two Chinese, Japanese or Korean characters match only exactly.")
     return tuple(notes)
-
-
-# ------------------------------------------------------------------------------------------------
-# The answer to a query: the best conversations with their best hits, and the best hits.
-
-
-def search(
-    connection: sqlite3.Connection,
-    query: str,
-    filters: Filters | None = None,
-    *,
-    limit: int = 10,
-    tools: bool = False,
-    raw: bool = False,
-    shown: int = 3,
-    closest: bool = True,
-    clean: Callable[[str], str] | None = None,
-    with_resume: bool = True,
-) -> SearchResult:
-    """Return the best `limit` conversations, `shown` hits of each, and the best `limit` hits.
-
-    All else is as in `find`.
-    """
-    found = find(
-        connection, query, filters,
-        limit=limit, tools=tools, raw=raw, closest=closest, clean=clean,
-    )  # fmt: skip
-    answer = _answer(found, limit, shown, with_resume)
-    if raw:
-        return answer
-    for group in answer.groups:
-        found.marker.look(group.title or "")
-    return replace(answer, relaxation=found.relaxation(), notes=found.notes(answer.count))
-
-
-def _answer(found: Findings, limit: int, shown: int, with_resume: bool) -> SearchResult:
-    first = found.groups[:limit] if shown else []
-    read = [one for cluster in first for one in cluster.found[:shown]]
-    best = found.listed[:limit]
-    hits = read_hits(
-        found.candidates.connection, [*read, *best], found.marker, with_resume=with_resume
-    )
-    return SearchResult(
-        tuple(_group(cluster, hits, shown) for cluster in first),
-        tuple(hits[one.candidate.place] for one in best if one.candidate.place in hits),
-        len(found.groups),
-        sum(cluster.count for cluster in found.groups) if shown else len(found.listed),
-        found.candidates.is_cut,
-        None,
-        (),
-        found.nothing,
-    )
-
-
-def _group(cluster: Cluster, hits: dict[tuple[str, int], Hit], shown: int) -> Group:
-    """Return a group with its best hits; what says the same as another is not shown again."""
-    distinct: dict[str, Hit] = {}
-    for one in cluster.found[: min(shown, cluster.count)]:
-        if hit := hits.get(one.candidate.place):
-            distinct.setdefault(hit.snippet, hit)
-    best = tuple(distinct.values())
-    return Group(cluster.session_key, best[0].title, best, cluster.count - len(best))

@@ -137,16 +137,15 @@ def _run(
 ) -> int:
     values = {one.name: _value(question, one, values[one.name]) for one in question.parameters()}
     given = question.arguments(values)
-    is_remote = bool(values.get("remote"))
     connection: Any = None
     if not question.is_static(**given):
-        connection = remotely(database) if is_remote else reading(database)
+        connection = remotely(database) if values.get("remote") else reading(database)
     if form is not None:
         return _write_table(question, connection, given, limit, form)
     is_flat = is_flat or (wanted is not None and bool(question.parts))
     size = question.sizes["json" if wanted is not None or is_flat else "terminal"]
     each = 0 if is_flat else size.each
-    reader = Reader(connection, limit or size.items, each, remote=_remote() if is_remote else None)
+    reader = Reader(connection, limit or size.items, each)
     if wanted is not None:
         return _write_list(question, reader, given, wanted)
     answer = question.ask(reader, **given)
@@ -190,12 +189,6 @@ def _joined(question: Question, parameter: Parameter, words: tuple[str, ...]) ->
             f"A name with spaces needs quotes: {quoted}"
         )
     return text
-
-
-def _remote() -> Callable[..., Any]:
-    from ..fleet.search import search
-
-    return search
 
 
 def _write_list(question: Question, reader: Reader, given: dict[str, Any], wanted: Wanted) -> int:

@@ -179,6 +179,10 @@ class Central:
             given = {name: _number(name, value) for name, value in (parameters or {}).items()}
             return cursor.execute(_translated(query).encode(), given)
 
+    def search(self, query: str, filters: Filters, **given: Any) -> SearchResult:
+        """Find messages of all machines."""
+        return search(cast(sqlite3.Connection, self), query, filters, **given)
+
     def close(self) -> None:
         """End the transaction and the connection."""
         self._connection.close()
@@ -344,7 +348,9 @@ def search(
     best = hits.of(row for row in rows if row["place"] <= limit)
     found, conversations, has_more = map(rows[0].__getitem__, _TOTALS) if rows else (0, 0, 0)
     notes = (terms.note,) if terms.note else ()
-    return SearchResult(groups, best, conversations, found, bool(has_more), None, notes, why)
+    return SearchResult(
+        groups, best, conversations, found, bool(has_more), None, notes, why, has_lines=True
+    )
 
 
 def _why_nothing(

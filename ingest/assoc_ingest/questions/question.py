@@ -75,8 +75,6 @@ class Reader:
     """Is every field read, and has it to be known whether there is more? Templates show some."""
     has_limit: bool = True
     """Was a number of items asked for? If not, a report can have a limit of its own."""
-    remote: Callable[..., Any] | None = None
-    """Searches the server of a fleet, to which `db` leads then."""
 
     def page(self, items: Sequence[Any]) -> Sequence[Any]:
         """Return those of all items that are wanted."""

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from ..ask.search import SearchResult
     from ..terminal import Paint
 
+FILTERS = (
+    "kind", "project", "session", "source", "branch", "model", "since", "until", "tool",
+)  # fmt: skip
+"""What a search can be limited by."""
+
 _FURTHEST = 1_000  # conversations that cursors lead to
 _LONGEST_ECHO = 200  # letters of a query that a message repeats
 _KINDS = {"session": "title", "tool_result_file": "output"}
@@ -68,6 +73,10 @@ class Conversation:
     resume: Annotated[str | None, "The command that resumes it."]
     hits: list[Place]
     more_hits: int
+    _project: tuple[str, str] | None = None
+    """Id and name, for links."""
+    _more: str | None = None
+    """The address of its other hits."""
 
     @property
     def best(self) -> Hit:
@@ -228,19 +237,7 @@ def search(
     *,
     filters: Annotated[
         Filters,
-        FilterFields(
-            (
-                "kind",
-                "project",
-                "session",
-                "source",
-                "branch",
-                "model",
-                "since",
-                "until",
-                "tool",
-            )
-        ),
+        FilterFields(FILTERS),
     ],
     tools: Annotated[bool, Field("Search only tool input and output.", is_option=True)] = False,
     raw: Annotated[bool, Field("Interpret QUERY as an FTS5 expression.", is_option=True)] = False,
@@ -263,7 +260,7 @@ def search(
       assoc-ingest search how did we fix the deadlock
       assoc-ingest search '"connection refused" -docker since:2w project:shop'
     """
-    from ..ask.search import search, with_lines
+    from ..ask.search import find, with_lines
     from ..errors import UsageError
 
     if reader.each and reader.start > _FURTHEST:
@@ -272,31 +269,42 @@ def search(
         )
     end = reader.start + reader.limit
     most = end + reader.is_program  # which wants to know whether there is more
-    if reader.remote is not None:
-        result = reader.remote(
-            reader.db, query, filters, limit=most, tools=tools, origin=origin, shown=reader.each
+    if remote:
+        # A fleet server ranks by itself, so its connection has a search of its own.
+        result = reader.db.search(  # type: ignore[attr-defined]
+            query, filters, limit=most, tools=tools, origin=origin, shown=reader.each
         )
     else:
-        result = search(
-            reader.db, query, filters, limit=most, tools=tools, raw=raw, shown=reader.each,
-            clean=reader.mask, with_resume=reader.is_program,
-        )  # fmt: skip
-    groups, hits = reader.page(result.groups), reader.page(result.hits)
-    relaxed = _relaxed(reader, result)
-    nothing = result.nothing.as_json() if result.nothing else None
+        ranking = find(
+            reader.db, query, filters, limit=most, tools=tools, raw=raw, clean=reader.mask
+        )
+        result = ranking.read(most, reader.each, with_resume=reader.is_program)
     if not reader.each:
-        hits = [*hits] if remote else with_lines(reader.db, hits)
+        hits = [*reader.page(result.hits)]
+        hits = hits if result.has_lines else with_lines(reader.db, hits)
         total = None if result.is_cut and reader.is_program else result.count
+        relaxed, nothing = _relaxed(reader, result), _nothing(result)
         has_more = len(result.hits) > end
         return Hits(total, relaxed, nothing, hits, _in_short(query), result, has_more)
+    groups = reader.page(result.groups)
     every = [hit for group in groups for hit in group.hits]
-    read = {(hit.what, hit.id): hit for hit in (every if remote else with_lines(reader.db, every))}
+    numbered = every if result.has_lines else with_lines(reader.db, every)
+    read = {(hit.what, hit.id): hit for hit in numbered}
     items = [
         conversation([read[hit.what, hit.id] for hit in group.hits], group.more) for group in groups
     ]
+    return answer(result, items, query, _relaxed(reader, result))
+
+
+def answer(
+    result: SearchResult,
+    items: list[Conversation],
+    query: str,
+    relaxed: dict[str, object] | None,
+) -> Search:
     return Search(
-        result.conversations, result.is_cut, relaxed, [*result.notes] or None, nothing, items,
-        _in_short(query), result,
+        result.conversations, result.is_cut, relaxed, [*result.notes] or None, _nothing(result),
+        items, _in_short(query), result,
     )  # fmt: skip
 
 
@@ -307,6 +315,10 @@ def conversation(hits: Sequence[Hit], more: int) -> Conversation:
         best.key or best.ref, best.title, best.project, best.branch, best.time, best.source,
         best.cwd, best.resume, places, more,
     )  # fmt: skip
+
+
+def _nothing(result: SearchResult) -> dict[str, object] | None:
+    return result.nothing.as_json() if result.nothing else None
 
 
 def _place(hit: Hit) -> Place:
