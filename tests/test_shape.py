@@ -36,7 +36,7 @@ DIRECTIONS = {
     "fleet": {"ask", "files", "secrets", "sources", "store"},
     "mcp": {"ask", "questions", "secrets", "store"},
     "web": {"ask", "questions", "store"},
-    "questions": {"ask", "store", "upkeep"},
+    "questions": {"ask", "files", "secrets", "sources", "store", "upkeep"},
     "sync": {"derive", "files", "secrets", "sources", "store", "upkeep", "workers"},
     "upkeep": {"ask", "derive", "files", "secrets", "sources", "store", "workers"},
     "ask": {"files", "secrets", "sources"},
@@ -239,7 +239,7 @@ def test_what_all_share_stands_outside_the_packages() -> None:
 
 
 def test_reading_and_writing_are_apart() -> None:
-    for command in ("reading", "export"):
+    for command in ("reading", "export", "secrets"):
         assert not _among(reach(f"commands.{command}"), WRITES), command
     for module in ("sync.run", "sync.watch"):
         assert not _among(reach(module), PRINTS), module

@@ -1,13 +1,13 @@
-"""assoc-ingest export and secrets, and where they may write."""
+"""assoc-ingest export, and where it may write."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,9 +16,6 @@ from ..paths import is_directory, is_file
 from ..terminal import is_terminal
 from .options import (
     database_option,
-    filter_options,
-    json_options,
-    progress_in_bytes,
     project_option,
     reading,
     sessions,
@@ -27,146 +24,7 @@ from .options import (
 if TYPE_CHECKING:
     import sqlite3
 
-    from ..ask.answer import Wanted
     from ..ask.export import Choice, ExportedConversation
-
-
-# ------------------------------------------------------------------------------------------------
-# The file that lists the credentials that a user knows of: fingerprints, one on each line.
-
-
-_HEAD = "# Fingerprints of credentials that are known; written by assoc-ingest secrets\n"
-_LARGEST = 10_000_000  # bytes
-
-
-def read_baseline(path: Path) -> frozenset[str]:
-    """Return the fingerprints in a file. Raises UsageError if it is no baseline."""
-    from ..ask.secrets import FINGERPRINT_LENGTH
-
-    try:
-        with path.open("rb") as file:
-            text = file.read(_LARGEST).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise UsageError(
-            f"The baseline {path} cannot be read: {reason}. To write one: --write-baseline FILE"
-        ) from error
-    lines = [line.partition("#")[0].strip() for line in text.split("\n")]
-    for number, line in enumerate(lines, start=1):
-        if line and not (len(line) == FINGERPRINT_LENGTH and set(line) <= set("0123456789abcdef")):
-            raise UsageError(
-                f"Line {number} of {path} is not a fingerprint. To write a baseline: "
-                "--write-baseline FILE"
-            )
-    return frozenset(filter(None, lines))
-
-
-def write_baseline(connection: sqlite3.Connection, path: Path, fingerprints: Iterable[str]) -> None:
-    """Write a baseline, over an earlier one only. Raises UsageError if something else is there."""
-    from ..files.private import write_private
-
-    is_there = path.is_file()
-    if is_there:
-        read_baseline(path)
-    overwrite = checked_file(connection, path, force=is_there)
-    lines = [f"{name}\n" for name in sorted(fingerprints)]
-    write_private(path, [_HEAD, *lines], overwrite=overwrite)
-
-
-# ------------------------------------------------------------------------------------------------
-# assoc-ingest secrets
-
-
-_SHOWN = 20
-
-
-@click.command()
-@filter_options("project", "session", "source", "since", "until")
-@click.option(
-    "--baseline",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Ignore the credentials whose fingerprints are in this file.",
-)
-@click.option(
-    "--write-baseline",
-    "new_baseline",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write the fingerprints of all credentials found to this file.",
-)
-@click.option("--rules", "is_rules", is_flag=True, help="Print the rules of the search.")
-@click.option(
-    "-n",
-    "--limit",
-    type=click.IntRange(min=0),
-    default=_SHOWN,
-    show_default=True,
-    help="Maximum number of credentials, with --json of places; 0 for no limit.",
-)
-@json_options
-@database_option
-def secrets(
-    database: Path,
-    baseline: Path | None,
-    new_baseline: Path | None,
-    is_rules: bool,
-    limit: int,
-    wanted: Wanted | None,
-    **filters: Any,
-) -> int:
-    """Find credentials in the database, without printing them.
-
-    Finds keys and tokens of known providers, private keys, and values that look random and have a
-    name such as PASSWORD. `forget --secret FINGERPRINT` removes one. Exits with 1 if it finds a
-    credential that is not in the baseline.
-
-    \b
-    Examples:
-      assoc-ingest secrets
-      assoc-ingest secrets --project shop --since 7d --json
-      assoc-ingest secrets --write-baseline known.txt
-      assoc-ingest secrets --baseline known.txt
-    """
-    from ..ask.answer import Answer, Wanted
-    from ..ask.filters import Filters
-    from ..ask.output import write
-    from ..ask.secrets import report, rules, secret_places
-
-    if is_rules:
-        write(rules())
-        return 0
-    accepted = read_baseline(baseline) if baseline is not None else frozenset()
-    connection = reading(database)
-    answer = Answer(connection, ["secrets", filters, sorted(accepted)], wanted or Wanted())
-    with progress_in_bytes("Scanning") as progress:
-        places = list(secret_places(connection, Filters.of(filters), accepted, progress))
-    found = {place.fingerprint for place in places}
-    if new_baseline is not None:
-        write_baseline(connection, new_baseline, found | accepted)
-    if wanted is not None:
-        items = (place.as_json() for place in places[answer.start :])
-        write(answer.pieces(items, total=len(places), limit=limit or None))
-    else:
-        write(report(places, limit))
-        _say_counts(len(found), len(places), new_baseline)
-    return 1 if found else 0
-
-
-def _say_counts(count: int, places: int, written: Path | None) -> None:
-    from .. import terminal
-    from ..ask.output import say
-    from ..terminal import to_copy
-
-    if not count:
-        say("No credentials found. Limits of the search: docs/secrets.md")
-        return
-    where = terminal.many(places, "place")
-    say(f"{terminal.many(count, 'credential')} in {where}.")
-    say("Removing a credential here does not revoke it: rotate it.")
-    if written is not None:
-        known = to_copy("--baseline", str(written))
-        say(f"Written to {written}. To report only new ones: {known}")
 
 
 # ------------------------------------------------------------------------------------------------

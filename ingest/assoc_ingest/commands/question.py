@@ -38,25 +38,33 @@ from .options import (
 if TYPE_CHECKING:
     import sqlite3
 
-    from ..ask.answer import Wanted
+    from ..ask.answer import Answer, Wanted
     from ..ask.output import Format
 
 _PROJECT = ", given by name, path or id; . is the current directory."
 _MOST = 1_000_000  # letters of standard input
-_ALL = 10**9
+ALL = 10**9
 _MAX_WIDTH = 120  # columns of a text to read
 
 
 def command(name: str) -> click.Command:
     """Return the command that asks a question."""
     question = named(name)
-    ask = _bounded(question)(partial(_run, question))
-    parameters = [*question.parameters()]
-    for parameter in reversed(parameters):
-        ask = _option(parameter)(ask)
-    has_query = any(one.field.is_query for one in parameters)
+    ask = parameter_options(question)(_bounded(question)(partial(_run, question)))
+    has_query = any(one.field.is_query for one in question.parameters())
     kind = WordsCommand if has_query else QueryCommand
     return click.command(name, cls=kind, help=question.help)(ask)
+
+
+def parameter_options(question: Question) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Add the arguments and options that are the parameters of a question."""
+
+    def added(ask: Callable[..., int]) -> Callable[..., int]:
+        for parameter in reversed([*question.parameters()]):
+            ask = _option(parameter)(ask)
+        return ask
+
+    return added
 
 
 def _bounded(question: Question) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -115,11 +123,13 @@ def _option(parameter: Parameter) -> Callable[[Callable[..., int]], Callable[...
     return click.option(
         f"--{name.replace('_', '-')}",
         type=click.IntRange(min=1) if parameter.type is int
+        else click.Path(path_type=Path, dir_okay=False) if parameter.type is Path
         else click.Choice(parameter.choices) if parameter.choices
         else parameter.type,
         is_flag=parameter.type is bool,
         default=parameter.default,
         show_default=parameter.default is not None,
+        metavar=field.name or None,
         help=field.about + _PROJECT if is_project else field.about,
         shell_complete=projects if is_project else None,
     )  # fmt: skip
@@ -193,16 +203,22 @@ def _joined(question: Question, parameter: Parameter, words: tuple[str, ...]) ->
 
 def _write_list(question: Question, reader: Reader, given: dict[str, Any], wanted: Wanted) -> int:
     from ..ask.answer import Answer
-    from ..ask.output import write
 
     asked = Answer(reader.db, [question.name, *given.values()], wanted)
     answer = question.ask(replace(reader, start=asked.start, is_program=True), **given)
+    write_json(asked, answer)
+    return 0 if answer.items or answer.total or question.is_table else 1
+
+
+def write_json(asked: Answer, answer: Any) -> None:
+    """Print an answer that is a list, as JSON."""
+    from ..ask.output import write
+
     before: dict[str, Any] = beside(answer)
     write(asked.pieces(
         map(as_data, answer.items), total=answer.total, has_more=has_more(answer, asked.start),
         relaxed=before.pop("relaxed", None), before=before,
     ))  # fmt: skip
-    return 0 if answer.items or answer.total or question.is_table else 1
 
 
 def _write_table(
@@ -220,7 +236,7 @@ def _write_table(
     has_limit = limit is not None or form.wanted is not None
     if limit is None:
         limit = question.sizes["terminal" if form.wanted is None else "json"].items
-    reader = Reader(connection, limit or _ALL, has_limit=has_limit)
+    reader = Reader(connection, limit or ALL, has_limit=has_limit)
     if form.wanted is not None:
         return _write_list(question, reader, given, form.wanted)
     answer = question.ask(reader, **given)
@@ -249,7 +265,7 @@ def _show(question: Question, connection: sqlite3.Connection, answer: Any) -> in
     from ..terminal import Paint, terminal_width
 
     if hasattr(answer, "lines"):
-        if answer.items:
+        if not question.items or answer.items:
             write_lines([*answer.lines(terminal_width(_MAX_WIDTH), Paint.for_stream(sys.stdout))])
             return 0
         *reasons, last = answer.empty

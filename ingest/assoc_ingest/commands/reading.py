@@ -1,4 +1,4 @@
-"""assoc-ingest show and schema: what only reads and is no question yet."""
+"""assoc-ingest show."""
 
 from __future__ import annotations
 
@@ -16,37 +16,6 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..ask.answer import Wanted
-
-
-# ------------------------------------------------------------------------------------------------
-# assoc-ingest schema
-
-
-_MAX_WIDTH = 100
-
-
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print it as data.")
-@database_option
-def schema(database: Path, as_json: bool) -> None:
-    """Print what programs can rely on: the fields of answers with --json.
-
-    The tables of the database are described in docs/schema.md, and in the database itself.
-
-    \b
-    Examples:
-      assoc-ingest schema
-      assoc-ingest schema --json
-    """
-    del database  # every command takes one; the contract is the same for all
-    from ..ask.output import write, write_lines
-    from ..questions import contract
-    from ..terminal import terminal_width
-
-    if as_json:
-        write([contract.as_json()])
-    else:
-        write_lines(contract.lines(terminal_width(_MAX_WIDTH)))
 
 
 # ------------------------------------------------------------------------------------------------

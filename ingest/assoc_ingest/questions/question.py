@@ -75,6 +75,8 @@ class Reader:
     """Is every field read, and has it to be known whether there is more? Templates show some."""
     has_limit: bool = True
     """Was a number of items asked for? If not, a report can have a limit of its own."""
+    progress: Callable[[int, int], None] = lambda done, size: None
+    """Is called with the bytes that were read, and with all of them, where that takes long."""
 
     def page(self, items: Sequence[Any]) -> Sequence[Any]:
         """Return those of all items that are wanted."""

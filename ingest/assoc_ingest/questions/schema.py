@@ -1,32 +1,28 @@
-"""What programs can rely on: the fields of the JSON answers of every command that reads.
+"""`schema`: what programs can rely on, the fields of the JSON answers of every command that reads.
 
 Fields are read from the code and the queries that give them, so that this cannot say otherwise.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Annotated, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from .. import sql
-from ..ask.answer import LEAST_CHARS, SCHEMA
-from ..ask.conversation import Message
-from ..ask.refs import Entry
-from ..ask.secrets import SecretPlace
-from ..errors import ERROR_CODES
-from ..sql import Query
-from ..terminal import safe_json, wrap
 from . import QUESTIONS
 from .list import columns
-from .question import Question, hints_of, named, names_beside
-from .show import PLACE
+from .question import Question, Reader, Size, hints_of, named, names_beside, question
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from ..ask.conversation import Message
+    from ..sql import Query
+    from ..terminal import Paint
 
 ANSWER = {
-    "schema": f"{SCHEMA}: the version of this contract",
+    "schema": "{schema}: the version of this contract",
     "items": "hits, messages or rows; `cut` of an item lists fields that were shortened to fit",
     "total": "number of all items; null if there are too many to count",
     "next": "what --cursor continues with; null at the end",
@@ -56,7 +52,7 @@ OPTIONS = {
     "--limit N": "at most N items",
     "--cursor NEXT": "continue after the answer with this `next`",
     "--fields A,B": "only these fields of each item",
-    "--max-chars N": f"at most N characters, {LEAST_CHARS:,} or more",
+    "--max-chars N": "at most N characters, {least:,} or more",
 }
 _TYPES = {
     str: "string",
@@ -68,7 +64,53 @@ _TYPES = {
 }
 
 
+_MAX_WIDTH = 100
+
+
+@dataclass
+class Contract:
+    """The contract, as data."""
+
+    _parts: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        return self._parts
+
+    def lines(self, width: int, _: Paint) -> Iterator[str]:
+        return _lines(self._parts, min(width, _MAX_WIDTH))
+
+
+@question(
+    "What programs can rely on",
+    items="",
+    about="",
+    is_static=lambda: True,
+    terminal=Size(0), json=Size(0),
+)  # fmt: skip
+def schema(_: Reader) -> Contract:
+    """Print what programs can rely on: the fields of answers with --json.
+
+    The tables of the database are described in docs/schema.md, and in the database itself.
+
+    \b
+    Examples:
+      assoc-ingest schema
+      assoc-ingest schema --json
+    """
+    return Contract(contract())
+
+
 def contract() -> dict[str, object]:
+    import sqlite3
+    from contextlib import closing
+
+    from .. import sql
+    from ..ask.answer import LEAST_CHARS, SCHEMA
+    from ..ask.conversation import Message
+    from ..ask.refs import Entry
+    from ..errors import ERROR_CODES
+    from .show import PLACE
+
     with closing(sqlite3.connect(":memory:")) as connection:
         sql.migrate(connection)
         lists = {
@@ -79,15 +121,14 @@ def contract() -> dict[str, object]:
     questions = [*map(named, QUESTIONS)]
     return {
         "schema": SCHEMA,
-        "options": OPTIONS,
-        "answer": ANSWER,
+        "options": {name: text.format(least=LEAST_CHARS) for name, text in OPTIONS.items()},
+        "answer": ANSWER | {"schema": ANSWER["schema"].format(schema=SCHEMA)},
         "beside": {**BESIDE, **{one.name: fields for one in questions if (fields := _beside(one))}},
         "nothing": NOTHING,
         "error": {"code": ERROR_CODES, "message": "what is wrong", "hint": "what to do, or null"},
-        **{one.name: _fields(one) for one in questions if not one.is_table},
+        **{one.name: _fields(one) for one in questions if _has_fields(one)},
         "search": {**_fields(named("search")), "marks": "array"},
-        "secrets": _types(SecretPlace),
-        "show": {**PLACE, **_shown(_types(Message))},
+        "show": {**PLACE, **_shown(Message)},
         "show STORE:NAME": _types(Entry),
         "list": lists,
         "query": {
@@ -97,23 +138,22 @@ def contract() -> dict[str, object]:
     }
 
 
-def lines(width: int) -> Iterator[str]:
+def _lines(known: Mapping[str, Any], width: int) -> Iterator[str]:
     """Yield the contract for people."""
-    known: dict[str, Any] = contract()
     yield "Every answer with --json is one object:"
-    for name, meaning in ANSWER.items():
+    for name, meaning in known["answer"].items():
         yield from _explained(name, meaning, width)
     yield "\nAn answer of search, list or stats without items also has an object `nothing`:"
-    for name, meaning in NOTHING.items():
+    for name, meaning in known["nothing"].items():
         yield from _explained(name, meaning, width)
     yield "\nAn error is one object, too: {schema, error: {code, message, hint}}."
-    for code, meaning in ERROR_CODES.items():
+    for code, meaning in known["error"]["code"].items():
         yield from _explained(code, meaning, width)
     yield "\nOptions of search, show, list, query, stats, blame, fix and secrets:"
-    for option, meaning in OPTIONS.items():
+    for option, meaning in known["options"].items():
         yield from _explained(option, meaning, width)
-    first, *others = (name for name in QUESTIONS if name in known and not named(name).is_table)
-    for command in (first, "show", *others, "secrets"):
+    first, *others = (one.name for one in map(named, QUESTIONS) if _has_fields(one))
+    for command in (first, "show", *others):
         yield f"\nFields of {command}:"
         yield from _indented(", ".join(known[command]), width)
     for name, fields_of_list in known["list"].items():
@@ -122,8 +162,9 @@ def lines(width: int) -> Iterator[str]:
     yield "\nThe columns of reports: assoc-ingest schema --json"
 
 
-def as_json() -> str:
-    return safe_json(contract()) + "\n"
+def _has_fields(question: Question) -> bool:
+    """Does each answer have the same fields, which its dataclass names?"""
+    return not question.is_table and question.answer is not Contract
 
 
 def _columns(connection: sqlite3.Connection, query: Query) -> list[str]:
@@ -162,16 +203,21 @@ def _type(hint: Any) -> Any:
     return "null" if hint is NoneType else _TYPES[get_origin(hint) or hint]
 
 
-def _shown(types: dict[str, Any]) -> dict[str, Any]:
-    given = Message(*([None] * len(fields(Message)))).as_json()  # type: ignore[arg-type]
+def _shown(message: type[Message]) -> dict[str, Any]:
+    types = _types(message)
+    given = message(*([None] * len(fields(message)))).as_json()  # type: ignore[arg-type]
     return {name: types.get(name, "object or null") for name in given}
 
 
 def _explained(name: str, meaning: str, width: int) -> Iterator[str]:
+    from ..terminal import wrap
+
     first, *others = wrap(meaning, width - 20)
     yield f"  {name:17} {first}"
     yield from (" " * 20 + line for line in others)
 
 
 def _indented(text: str, width: int) -> Iterator[str]:
+    from ..terminal import wrap
+
     return ("  " + line for line in wrap(text, width - 2))
