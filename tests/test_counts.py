@@ -25,12 +25,14 @@ from tests.support.counting import (
     Response,
     Session,
     blocks,
+    named,
     objects,
     pieces,
     programs,
     sessions,
     stated,
 )
+from tests.support.counting import issues as unusable
 from tests.support.dump import assert_same, check, dump
 from tests.support.served import get, served
 from tests.support.shell import Shell
@@ -50,6 +52,7 @@ from tests.support.writing import (
 
 from assoc_ingest import sql
 from assoc_ingest.ask.conversation import Conversation
+from assoc_ingest.ask.excerpt import find
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
 from assoc_ingest.questions.open import summary
@@ -647,25 +650,14 @@ def test_files_are_those_on_the_disk(counted: Home, shell: Shell) -> None:
         logs = [Path(root, row["path"]) for row in own if row["kind"] in ("transcript", "agent")]
         assert sum(path.stat().st_size for path in logs) <= source["bytes"]
         assert source["gone_count"] == 0
-        held = {key for key, one in counted.counted.items() if set(one.files) & set(logs)}
-        mains = [path for path in logs if path.parent.parent.name == "projects"]
-        silent = {path.stem[-36:] for path in mains}  # nothing was said in some of them
-        listed = asked(shell, "list", "sessions", "--all")["items"]
-        named = {row["session_key"] for row in listed if row["kind"] in ("listed", "side_files")}
         with closing(sqlite3.connect(shell.database)) as connection:
-            rows = connection.execute(
-                "select s.session_key from sessions s join sources o on o.id = s.source_id"
-                " where o.root = ?", (source["root"],),
-            )  # fmt: skip
-            keys = {key for (key,) in rows}
             (others,) = connection.execute(
                 "select count(*) from messages m join files f on f.id = m.file_id"
                 " join sources o on o.id = f.source_id where o.root = ?"
                 " and (m.role = 'system' or m.kind = 'queued_prompt')", (source["root"],),
             ).fetchone()  # fmt: skip
-        assert source["session_count"] == len(keys)
-        assert held <= keys <= held | silent | named, "others are named by lists and side files"
         if source["kind"] == "claude":
+            assert source["session_count"] == len(named(root))
             assert source["block_count"] - others == blocks(root).total()
     assert status["last_run"]["files_read"] == len(files)
     with closing(sqlite3.connect(shell.database)) as connection:
@@ -675,8 +667,11 @@ def test_files_are_those_on_the_disk(counted: Home, shell: Shell) -> None:
     assert f"{stored:,} block{'s' * (stored != 1)}" in shell.out
     assert " blocks" in shell.out.splitlines()[3], "a message is a line, and has several"
     issues = asked(shell, "list", "issues")
-    assert sum(row["issue_count"] for row in files) == issues["total"]
-    assert sum(row["pieces"] for row in status["issues"]) == issues["total"]
+    found = Counter({str(Path(row["root"], row["path"])): row["issue_count"] for row in files})
+    expected = unusable(*counted.roots)
+    assert +found == expected
+    assert issues["total"] == expected.total()
+    assert sum(row["pieces"] for row in status["issues"]) == expected.total()
 
 
 def test_mcp_says_what_was_counted(counted: Home) -> None:
@@ -786,3 +781,100 @@ def test_pages_say_what_was_counted(counted: Home, capsys: pytest.CaptureFixture
         assert sum(int(one.replace(",", "")) for one in in_turns) == own
         if session.calls:
             assert f"{len(session.calls):,} tool call" in words_of(timeline)
+
+
+@pytest.mark.slow
+def test_the_page_of_a_conversation_counts_what_is_in_its_files(counted: Home) -> None:
+    """What it folds, the parts of its map, and what its find box finds."""
+    site = served(counted.database)
+    words = 0
+    for key, session in sorted(counted.counted.items()):
+        if not session.messages and not session.copied:
+            continue
+        address: str | None = f"/db/-/session/{key}"
+        folded: Counter[str] = Counter()
+        parts: dict[str, int] | None = None
+        while address:
+            page = get(site, address).text
+            folded += _folded(page)
+            if parts is None:
+                parts = {name: _number(total) for name, total in _PART.findall(page)}
+            following = re.search(r'<a rel="next" href="([^"]*)"', page)
+            address = html.unescape(following[1]) if following else None
+        assert folded == +session.page.noise, key
+        assert parts == session.page.parts, key
+        frequent = Counter(word for text in session.page.texts for word in text)
+        plain = [word for word in frequent if re.fullmatch("[a-z]{4,12}", word)]
+        known = sorted(set(plain) - session.page.unclear)
+        for word in random.Random(key).sample(known, min(4, len(known))):
+            status = _FOUND.search(get(site, f"/db/-/session/{key}?find={word}").text)
+            assert status is not None, (key, word)
+            assert _number(status[1]) == frequent[word], (key, word)
+            words += 1
+    assert words
+
+
+_PART = re.compile(r'<summary>([\w ]+) <span class="ai-count">([\d,]+)</span>')
+_FOUND = re.compile(r'<span role="status" class="ai-facts">(?:[\d,]+ of )?([\d,]+) match')
+_DETAILS = re.compile(r"<details([^>]*)>(?:\s*<summary>(.*?)</summary>)?|</details>", re.DOTALL)
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def _folded(page: str) -> Counter[str]:
+    """Return how many blocks a page folds outside of subagents, by what it calls them."""
+    found: Counter[str] = Counter()
+    around: list[str] = []
+    for match in _DETAILS.finditer(page):
+        if match[1] is None:
+            around.pop()
+            continue
+        around.append(match[1])
+        if "ai-noise" in match[1] and not any("ai-agent" in one for one in around):
+            kinds = html.unescape(match[2]).partition(": ")[0].split(", ")
+            for number, kind in (one.split(" ", 1) for one in kinds):
+                found[kind.removesuffix("s") if number != "1" else kind] += _number(number)
+    return found
+
+
+@pytest.mark.slow
+def test_what_a_second_transcript_repeats_is_on_the_map_once(
+    home: Path, read: Callable[[], sqlite3.Connection]
+) -> None:
+    summary = user("So far.", "c1", "a2", 5, isCompactSummary=True)
+    failed = assistant("API Error", "e1", "c1", 6, id="msg_e", isApiErrorMessage=True)
+    write(home, TRANSCRIPT, *lines(), summary, failed)
+    write(home, ELSEWHERE, *lines(), summary, failed, user("go on", "u3", "e1", 10))
+    conversation = Conversation(read(), SESSION)
+    mapper = Mapper(conversation, None, [file.id for file in conversation.files],
+                    lambda place: "", lambda subagent: "")  # fmt: skip
+    parts = mapper.map(Stretch((0, -1, 0), (0, -1, 0))).parts
+    assert {part.name: part.total for part in parts} == {
+        "Prompts": 2, "Errors": 1, "Compactions": 1
+    }  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_queued_prompt_that_a_fork_repeats_is_one_prompt(
+    home: Path, read: Callable[[], sqlite3.Connection]
+) -> None:
+    """The queue and its delivery are copies of one message, which is in another conversation."""
+    queued = {"type": "queue-operation", "operation": "enqueue", "content": "paint later"}
+    own = [*lines(), {**queued, "sessionId": SESSION}, user("paint later", "u5", "a2", 5)]
+    fork = [{**line, "sessionId": OTHER} for line in own]
+    write(home, TRANSCRIPT, *own)
+    write(home, f"{PROJECT}/{OTHER}.jsonl", *fork, user("try this", "u6", "u5", 20))
+    connection = read()
+    for key, prompts in ((SESSION, 2), (OTHER, 3)):
+        conversation = Conversation(connection, key)
+        files = [file.id for file in conversation.files]
+        mapper = Mapper(conversation, None, files, lambda place: "", lambda subagent: "")
+        (part, *_) = mapper.map(Stretch((0, -1, 0), (0, -1, 0))).parts
+        assert (part.name, part.total) == ("Prompts", prompts), key
+        shown = [m.text for m in conversation.messages(conversation.files[0])
+                 if not m.stands_elsewhere]  # fmt: skip
+        assert shown.count("paint later") == 1, key
+        matches = find(connection, int(conversation.session["id"]), "paint later").matches
+        assert len(matches) == 1, key

@@ -442,7 +442,7 @@ def test_marks_have_an_end_however_much_is_found(site: Callable[[Fill], Site]) -
             rows.message(file, "text", "| word " * 3_000)
 
     def holds(page: Page, words: str) -> None:
-        assert "80 messages" in words
+        assert "80 matches" in words
         assert 1_000 < page.text.count("<mark>") < 100_000
 
     many = "+OR+".join(f"word{number}" for number in range(40))

@@ -449,7 +449,7 @@ def test_keys_go_from_prompt_to_prompt_and_from_match_to_match(browser: Any, lon
     with page.expect_navigation():
         page.locator("#seek").press("Enter")
     assert page.locator(".ai-target mark").first.is_visible()
-    assert "1 of 1 message" in page.locator(".ai-seek").inner_text()
+    assert "1 of 1 match" in page.locator(".ai-seek").inner_text()
     page.goto(f"{long}{LONG}?find=reply&go=1")
     for key, text in (("n", "2 of 150"), ("n", "3 of 150"), ("N", "2 of 150")):
         with page.expect_navigation():

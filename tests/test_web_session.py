@@ -284,7 +284,7 @@ def test_find_goes_from_match_to_match_over_all_pages_and_into_subagents(
     page = follow(filled, f"{HERE}?find=beans&go=1")
     seen = []
     for number in range(1, 8):
-        assert f"{number} of 7 messages" in page.words
+        assert f"{number} of 7 matches" in page.words
         (marked,) = re.findall(r' ai-target"(.*?)</(?:article|details)>', page.text, re.DOTALL)
         assert "<mark>beans</mark>" in marked
         seen.append(re.sub(r"<[^>]*>", "", marked.partition("ai-prose")[2]))
@@ -304,7 +304,7 @@ def test_find_begins_behind_where_the_page_begins(site: Callable[[Fill], Site]) 
     filled = site(beans)
     page = filled.get(f"{HERE}?_end=1")
     (behind,) = re.findall(r'name="after" value="([^"]*)"', page.text)
-    assert "3 of 7 messages" in follow(filled, f"{HERE}?find=beans&go=1&after={behind}").words
+    assert "3 of 7 matches" in follow(filled, f"{HERE}?find=beans&go=1&after={behind}").words
 
 
 @pytest.mark.slow
@@ -320,7 +320,7 @@ def test_find_reads_a_query_as_search_does(
     site: Callable[[Fill], Site], query: str, total: int
 ) -> None:
     page = site(beans).get(f"{HERE}?find={quote(query)}")
-    assert f" {terminal.many(total, 'message')} " in page.words.partition(" Find ")[2]
+    assert f" {terminal.many(total, 'match', 'matches')} " in page.words.partition(" Find ")[2]
 
 
 @pytest.mark.slow
@@ -333,7 +333,7 @@ def test_letters_of_chinese_are_found_however_few(site: Callable[[Fill], Site]) 
     filled = site(fill)
     for query in ("豆子", "种植豆", "植豆子"):
         page = follow(filled, f"{HERE}?find={quote(query)}&go=1")
-        assert "1 of 1 message" in page.words
+        assert "1 of 1 match" in page.words
         assert f"<mark>{query}</mark>" in page.text
 
 
@@ -354,7 +354,7 @@ def test_what_was_said_is_found_alone_where_it_is_shown_alone(
     site: Callable[[Fill], Site],
 ) -> None:
     page = site(beans).get(f"{HERE}?find=beans&said=1")
-    assert "5 messages" in page.words
+    assert "5 matches" in page.words
     assert all("said=1" in link for link in page.links("find=beans") if "at=" in link)
 
 

@@ -20,6 +20,11 @@ where coalesce(:subagent, '') = ''
         select 1
         from messages c
         where c.id = m.copy_of and c.session_id = m.session_id and c.subagent_id is null
+        union all -- a text of the queue in a fork, which was delivered there
+        select 1
+        from messages o
+        where m.uuid is null and o.copy_of = m.copy_of and o.session_id = m.session_id
+          and o.uuid is not null
     )
   )
 group by m.file_id, m.byte_offset

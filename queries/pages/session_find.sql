@@ -35,6 +35,16 @@ where o.id in (select f.id from found f)
     join messages first on first.id = c.copy_of and first.session_id = c.session_id
     where c.session_id = :session and c.copy_of is not null
   )
+  -- A text of the queue in a fork, which was delivered there: the original is in another conversation.
+  and (
+    m.copy_of is null
+    or m.uuid is not null
+    or not exists (
+        select 1
+        from messages d
+        where d.copy_of = m.copy_of and d.session_id = :session and d.uuid is not null
+    )
+  )
   and (
     coalesce(:kind, '') = ''
     or exists (select 1 from json_each(:kind) k where k.value in ('message', m.kind))

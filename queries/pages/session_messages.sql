@@ -1,7 +1,7 @@
 -- Messages of the main conversation in one file
 -- In the order of the file; a call with what is known of it, a result with the call it answers; or
 -- those of one :subagent in the file. What another file of the session shows is left out; is_repeat
--- marks a line that stands in the same file before. :after_offset and :after_block begin behind a
+-- marks a line that the same file repeats. :after_offset and :after_block begin behind a
 -- block, :limit ends after so many. :kinds, a JSON array, :tool and :errors leave out others.
 select
     m.kind,
@@ -17,7 +17,15 @@ select
     m.is_cut,
     m.is_superseded,
     m.copy_of,
-    c.file_id is not null and c.file_id = m.file_id as is_repeat,
+    c.file_id is not null and (
+        c.file_id = m.file_id
+        -- A text of the queue in a fork: its delivery is in this file, the original in another.
+        or m.uuid is null and exists (
+            select 1
+            from messages o
+            where o.copy_of = m.copy_of and o.file_id = m.file_id and o.uuid is not null
+        )
+    ) as is_repeat,
     t.id as tool_call_id,
     t.name as tool,
     t.target,

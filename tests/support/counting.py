@@ -191,6 +191,35 @@ class Response:
 
 
 @dataclass
+class Page:
+    """What the page of a conversation counts, repetitions of other conversations included."""
+
+    noise: Counter[str] = field(default_factory=Counter)
+    """Blocks that are folded, by what the page calls them."""
+    prompts: int = 0
+    errors: int = 0
+    compactions: int = 0
+    edited: set[str] = field(default_factory=set)
+    subagents: int = 0
+    texts: list[set[str]] = field(default_factory=list)
+    """The words of each block, subagents included."""
+    unclear: set[str] = field(default_factory=set)
+    """Words of attachments, of which only a part is text."""
+
+    @property
+    def parts(self) -> dict[str, int]:
+        """The parts of the map, with their totals."""
+        return {
+            name: total
+            for name, total in (
+                ("Prompts", self.prompts), ("Files changed", len(self.edited)),
+                ("Errors", self.errors), ("Subagents", self.subagents),
+                ("Compactions", self.compactions),
+            ) if total
+        }  # fmt: skip
+
+
+@dataclass
 class Session:
     """What is counted of a conversation."""
 
@@ -207,6 +236,7 @@ class Session:
     own_times: list[str] = field(default_factory=list)
     agent_times: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    page: Page = field(default_factory=lambda: Page())
 
     @property
     def times(self) -> tuple[str | None, str | None]:
@@ -340,6 +370,8 @@ def sessions(*homes: Path) -> dict[str, Session]:
         _count_subagents(file, session)
         _count_lines(file, session, seen)
     _count_responses(files, found)
+    for key, session in found.items():
+        _count_page([file for file in files if file.session == key], session.page)
     return dict(found)
 
 
@@ -403,16 +435,206 @@ def _target(block: Object) -> str | None:
 
 def _waiting(lines: Iterable[Object]) -> int:
     """Return how many texts were put into the queue and never left it for the conversation."""
-    queue = [
+    queue = [text for text in _enqueued(lines) if not text.strip().startswith(_NOTICE)]
+    delivered = Counter(typed_text(line) for line in lines)
+    return sum((Counter(queue) - delivered).values())
+
+
+_NOTICE = "<", '{"task_id"'
+
+
+def _enqueued(lines: Iterable[Object]) -> list[str]:
+    return [
         line["content"]
         for line in lines
         if line.get("type") == "queue-operation"
         and line.get("operation") == "enqueue"
         and isinstance(line.get("content"), str)
-        and not line["content"].strip().startswith(("<", '{"task_id"'))
     ]
-    delivered = Counter(typed_text(line) for line in lines)
-    return sum((Counter(queue) - delivered).values())
+
+
+# -- the page of a conversation --------------------------------------------------------------------
+
+_READABLE = {
+    "file": "content", "edited_text_file": "content", "nested_memory": "content",
+    "skill_listing": "content", "agent_listing_delta": "addedLines",
+    "mcp_instructions_delta": "addedBlocks",
+}  # fmt: skip
+"""The field of an attachment that a person can read. Hooks have several, and are always shown."""
+
+
+def _count_page(files: list[_File], page: Page) -> None:
+    """Count what the page of a conversation shows of its files; each line once."""
+    seen: set[str] = set()
+    calls: set[str] = set()
+    agents: set[str] = set()
+    for file in files:
+        _count_texts(file, page, seen)
+        if file.agent is not None:
+            first = mapping(file.lines[0].get("message")) if file.lines else {}
+            agents |= {file.agent} if first.get("content") != "Warmup" else set()
+    seen = set()
+    for file in files:
+        if file.agent is not None:
+            continue
+        results = _results(file.lines)
+        notices = [text.strip() for text in _enqueued(file.lines)]
+        queue = Counter(text for text in notices if text.startswith(_NOTICE))
+        delivered = Counter(text.strip() for line in file.lines for text in _said(line))
+        page.noise["repeated block"] += (queue & delivered).total() + _repeated(file.lines)
+        page.prompts += _waiting(file.lines)
+        agents |= set(_roots(file).values())
+        for line in _once(file.lines, seen):
+            stated = mapping(line.get("toolUseResult"))
+            agents |= {stated["agentId"]} if isinstance(stated.get("agentId"), str) else set()
+            if line.get("isSidechain") is True:
+                continue
+            page.noise.update(_noise(line))
+            page.prompts += typed_text(line) is not None
+            page.compactions += line.get("isCompactSummary") is True
+            page.errors += line.get("isApiErrorMessage") is True or (
+                line.get("type") == "system" and line.get("subtype") == "api_error"
+            )
+            for block in _blocks(line) if line.get("type") == "assistant" else ():
+                if not str(block.get("type")).endswith("tool_use") or block["id"] in calls:
+                    continue
+                calls.add(block["id"])
+                status = results.get(block["id"], "pending")
+                page.errors += status == "error"
+                target = _target(block) if status in ("ok", "pending") else None
+                page.edited |= {target} if target else set()
+    page.subagents = len(agents)
+
+
+def _once(lines: Iterable[Object], seen: set[str]) -> Iterator[Object]:
+    """Yield the lines that are not `seen`, and add them to it."""
+    for line in lines:
+        uuid = line.get("uuid")
+        if not isinstance(uuid, str):
+            yield line
+        elif uuid not in seen:
+            seen.add(uuid)
+            yield line
+
+
+def _repeated(lines: Iterable[Object]) -> int:
+    """Return how many blocks of people and agents have lines that a file has twice."""
+    uuids: set[object] = set()
+    count = 0
+    for line in lines:
+        if line.get("uuid") in uuids and line.get("type") in ("user", "assistant"):
+            count += max(1, len(_blocks(line)))
+        uuids.add(line.get("uuid") or id(line))
+    return count
+
+
+def _noise(line: Object) -> Iterator[str]:
+    """Yield what a page calls the blocks of a line that the program wrote, and nobody said."""
+    given = mapping(line.get("attachment"))
+    kind = str(given.get("type"))
+    if line.get("type") == "attachment" and kind.startswith("hook"):
+        yield "hook"
+    elif line.get("type") == "attachment" and given.get(_READABLE.get(kind, "")):
+        yield "attachment"
+    elif line.get("type") == "user" and line.get("isMeta") is True:
+        yield from ["injected text"] * max(1, len(_blocks(line)))
+    elif line.get("type") == "user":
+        yield from ["injected text" for text in _said(line) if _BESIDE.fullmatch(text)]
+
+
+def _said(line: Object) -> list[str]:
+    """Return the texts of a line of a person, also of one that was queued."""
+    given = mapping(line.get("attachment"))
+    if given.get("type") == "queued_command" and isinstance(given.get("prompt"), str):
+        return [given["prompt"]]
+    if line.get("type") != "user":
+        return []
+    content = mapping(line.get("message")).get("content")
+    if isinstance(content, str):
+        return [content]
+    return [str(block.get("text")) for block in _blocks(line) if block.get("type") == "text"]
+
+
+def _count_texts(file: _File, page: Page, seen: set[str]) -> None:
+    """Gather the words of each block of a file, those of texts that still wait in the queue too."""
+    waiting = Counter(text.strip() for text in _enqueued(file.lines)) - Counter(
+        text.strip() for line in file.lines for text in _said(line)
+    )
+    page.texts += map(_words, waiting.elements())
+    for line in _once(file.lines, seen):
+        if line.get("type") in ("user", "assistant"):
+            message = line.get("message")
+            content = message.get("content") if isinstance(message, dict) else message
+            blocks = _blocks(line) or [{"type": "text", "text": content}]
+            page.texts += [_words(_text_of(block)) for block in blocks]
+        elif line.get("type") == "system":
+            page.texts.append(_words(str(line.get("content") or "")))
+        elif line.get("type") == "attachment" and _said(line):
+            page.texts += map(_words, _said(line))
+        else:
+            page.unclear |= _words("\n".join(_strings(line)))
+
+
+def _text_of(block: Object) -> str:
+    kind = block.get("type")
+    if kind in ("tool_use", "server_tool_use"):
+        return "\n".join(_strings(block.get("input")))
+    if kind == "tool_result":
+        content = block.get("content")
+        parts = content if isinstance(content, list) else [{"text": content}]
+        return "\n".join(str(part.get("text") or "") for part in parts if isinstance(part, dict))
+    return str(block.get("text") or block.get("thinking") or "")
+
+
+def _strings(value: object) -> Iterator[str]:
+    """Yield the texts in JSON, names of fields included."""
+    if isinstance(value, dict):
+        for name, inside in value.items():
+            yield name
+            yield from _strings(inside)
+    elif isinstance(value, list):
+        for inside in value:
+            yield from _strings(inside)
+    elif value is not None:
+        yield str(value)
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"[^\W_]+", text.lower()))
+
+
+def _since_2000(time: object) -> bool:
+    return isinstance(time, str) and time > "2000"
+
+
+def issues(*homes: Path) -> Counter[str]:
+    """Return what cannot be used in the files of agents, by file: lines that are no JSON object,
+    times before the year 2000, and files that were changed then.
+    """
+    found: Counter[str] = Counter()
+    for file in (file for home in homes for file in _files(home)):
+        found[str(file.path)] += pieces(file.path) - len(file.lines)
+        found[str(file.path)] += sum(
+            "timestamp" in line and not _since_2000(line["timestamp"]) for line in file.lines
+        )
+        modified = datetime.fromtimestamp(file.path.stat().st_mtime, UTC).year
+        found[str(file.path)] += not 2000 <= modified <= 2100
+    return +found
+
+
+def named(home: Path) -> set[str]:
+    """Return the conversations of a home: what transcripts and directories are named after, what
+    the index of a project lists, and whose agents are there.
+    """
+    mains = [path for path in home.glob("projects/*/*.jsonl") if path.stem[:6] != "agent-"]
+    listed = [
+        entry["sessionId"]
+        for path in home.glob("projects/*/sessions-index.json")
+        for entry in json.loads(path.read_text("utf-8"))["entries"]
+    ]
+    keys = [(_UUID.findall(path.stem) or [path.stem])[-1] for path in mains]
+    keys += [path.name for path in home.glob("projects/*/*/") if _UUID.fullmatch(path.name)]
+    return {key.lower() for key in (*keys, *listed)} | {file.session for file in _files(home)}
 
 
 def _queued(line: Object) -> str | None:
