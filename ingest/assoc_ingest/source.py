@@ -20,7 +20,7 @@ from .records import Record
 # it is an *entry* of a store, the database or the directory: a document that is always read as a
 # whole, and that consists of lines, one for each row or file, in reading order:
 #
-# {"table":"part","id":"prt_1","message_id":"msg_1","data":{"type":"text","text":"hello"}}
+#     {"table":"part","id":"prt_1","message_id":"msg_1","data":{"type":"text","text":"hello"}}
 #
 # The path of an entry is `<store>#<key>`; that of a subagent is `<store>#<key of the
 # conversation># <key>`. There is no such file on disk; `restore` writes the lines.

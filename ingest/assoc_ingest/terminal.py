@@ -346,12 +346,10 @@ def _fit(widths: list[int], headers: Sequence[str], width: int) -> None:
 # - A stream that was closed when the program started is replaced by the null device. Otherwise the
 #   next opened file would get its number, and output would be written into the database.
 # - Output that a stream cannot take is lost, but nothing raises: the reader has closed the pipe,
-#   the
-#   disk of a log is full, the terminal is gone. Callers can ask for the error (`lost`) to stop
+#   the disk of a log is full, the terminal is gone. Callers can ask for the error (`lost`) to stop
 #   printing, and the entry point reports it at the end.
 # - Text is made harmless here, whoever prints it (`terminal.harmless`): there is no other way to
-#   the
-#   terminal. Only what another program reads in a pipe or a file stays exact (`for_programs`).
+#   the terminal. Only what another program reads in a pipe or a file stays exact (`for_programs`).
 
 
 _CLOSED_PIPE = {errno.EPIPE} | ({errno.EINVAL} if sys.platform == "win32" else set())

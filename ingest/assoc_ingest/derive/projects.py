@@ -170,9 +170,10 @@ def _touch(connection: sqlite3.Connection, touched: Touched, pair: tuple[int, in
 # directory: no conversation is shown with the branch of another. The repository is identified by,
 # the most reliable first:
 #
-# 1. the list of an application; 2. the last answer of git; 3. the path: `.claude/worktrees/` and
-# `.worktrees/` are in the repository; 4. a session that states from which directory it created
-# the worktree.
+# 1. the list of an application;
+# 2. the last answer of git;
+# 3. the path: `.claude/worktrees/` and `.worktrees/` are in the repository;
+# 4. a session that states from which directory it created the worktree.
 
 
 _BETWEEN = " · "

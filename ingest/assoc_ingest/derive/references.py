@@ -66,8 +66,7 @@ def _is_touched(connection: sqlite3.Connection) -> bool:
 #
 # 1. the team is the one that a transcript names, or that its session leads;
 # 2. the original is the inbox row of the same team with the same text, sender and recipient, if
-#   there
-#    are several the nearest in time;
+#    there are several the nearest in time;
 # 3. otherwise the first row, by time and path, with the same `message_key`;
 # 4. otherwise the row of the line that this line is a copy of.
 #

@@ -27,12 +27,11 @@ from .references import FOLDED
 #    successful calls count: a call that failed, was declined or has no result changed nothing.
 # 2. Statements are ordered by time, but never against the order of their file.
 # 3. A task is the result of its calls, one after the other; todos are those of the agent's last
-#   call;
-#    a plan is its last text, with the answer to the last call that proposed it.
+#    call; a plan is its last text, with the answer to the last call that proposed it.
 # 4. A file takes precedence as long as it exists: a task with a file, or an agent whose todo list
-#   is
-#    not empty, has no row from a transcript. A plan has none as long as its file is known, unless
-#    that is gone and another text was proposed since; the answer is stored in the row of the file.
+#    is not empty, has no row from a transcript. A plan has none as long as its file is known,
+#    unless that is gone and another text was proposed since; the answer is stored in the row of the
+#    file.
 #
 # An agent may delete the files of tasks when a whole list is done, and leaves an empty todo list.
 # So what a call said last stays valid, and the rows of the deleted files stay, too, as what a

@@ -363,13 +363,10 @@ def most_bytes(work: Work) -> int:
 # read. So a database is opened in one of two ways:
 #
 # - if a log (`-wal`) is beside it, with `readonly_shm`: SQLite sees what is committed, also while
-#   the
-#   program writes, and writes nothing, not even its marks in `-shm`. If there is no `-shm`, it
-#   would
-#   have to be created, and the database is left alone;
+#   the program writes, and writes nothing, not even its marks in `-shm`. If there is no `-shm`, it
+#   would have to be created, and the database is left alone;
 # - otherwise as immutable, without locks. What was read is discarded if the file has changed or a
-#   log
-#   has appeared meanwhile.
+#   log has appeared meanwhile.
 #
 # Each listing and each entry is one short transaction: the program cannot shorten its log before
 # it ends. Only the statements of the source run (`entry.Database`), on tables, never on views or

@@ -62,11 +62,12 @@ from .reader import JSONObject, Reader, complete_prefix, folded
 # ------------------------------------------------------------------------------------------------
 # The lines of a CC-Insights chat, with the field names of old and new versions.
 #
-# ```json {"type":"tool_use","timestamp":"2026-02-
-# 19T18:41:07.204518","tool_name":"Read","tool_kind":"read",
-# "tool_use_id":"t1","tool_input":{"path":"a.ts"},"is_error":false}
+# ```json
+# {"type":"tool_use","timestamp":"2026-02-19T18:41:07.204518","tool_name":"Read","tool_kind":"read",
+#  "tool_use_id":"t1","tool_input":{"path":"a.ts"},"is_error":false}
 # {"type":"tool_use","timestamp":"2025-11-03T08:12:44.000Z","id":"t9","tool":"Grep",
-# "input":{"pattern":"menu"}} ```
+#  "input":{"pattern":"menu"}}
+# ```
 #
 # A file can have both, since a chat continues when the application is updated. The fields of each
 # type, with newer names first:

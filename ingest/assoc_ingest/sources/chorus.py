@@ -55,9 +55,11 @@ from .tokens import Counts
 # each of its calls. Calls and results had no ids at first: such a result answers the last open
 # call, or the last open call of the tool that it names.
 #
-# ```json {"uuid":"m2","type":"tool_use","content":"Using tool:
-# Read","timestamp":"2026-01-05T10:00:04.000Z", "toolName":"Read","toolInput":{"file_path":"a.ts"}
-# ,"toolUseId":"toolu_0Demo1","claudeMessage":{}} ```
+# ```json
+# {"uuid":"m2","type":"tool_use","content":"Using tool: Read",
+#  "timestamp":"2026-01-05T10:00:04.000Z","toolName":"Read",
+#  "toolInput":{"file_path":"a.ts"},"toolUseId":"toolu_0Demo1","claudeMessage":{}}
+# ```
 #
 # A turn ends with an `assistant` line and a `system` line that state the same totals of the turn.
 # They are counted once, from the `system` line if there is one. The linked session's own

@@ -65,8 +65,7 @@ from .tokens import Counts, beside_cache, since
 #    records, only they count.
 # 2. Otherwise `modelMetrics` of `session.shutdown` has sums by model. They are those of the whole
 #    session and go on when it is resumed; in early 2026, they were those of the run. So sums that
-#   are
-#    smaller than the last ones are those of a run.
+#    are smaller than the last ones are those of a run.
 # 3. A run without an end has only the `outputTokens` of its messages.
 #
 # The log may end anywhere, so the output of a message counts as soon as it is read. The first
@@ -177,16 +176,18 @@ def _sum(*counts: list[int] | None) -> list[int]:
 # ------------------------------------------------------------------------------------------------
 # The events of a Copilot CLI session, of the versions 0.0.342 and later.
 #
-# ```json {"type":"assistant.message","data":{"messageId":"m","model":"m","content":"..","reasonin
-# gText":"..", "toolRequests":[{"toolCallId":"c","name":"n","arguments":{}}],"apiCallId":"a","outp
-# utTokens":50}, "id":"e2","timestamp":"..","parentId":"e1","agentId":"g"} ```
+# ```json
+# {"type":"assistant.message","data":{"messageId":"m","model":"m","content":"..",
+#  "reasoningText":"..","toolRequests":[{"toolCallId":"c","name":"n","arguments":{}}],
+#  "apiCallId":"a","outputTokens":50},
+#  "id":"e2","timestamp":"..","parentId":"e1","agentId":"g"}
+# ```
 #
 # There are about 120 types. These give rows:
 #
 # - `user.message`: `content` is what was typed, unless `source` says that something else wrote it:
-#   a
-#   skill, the autopilot, or `agent-<id>` for the prompt of a subagent. `transformedContent` repeats
-#   it with what the program added, and is left out.
+#   a skill, the autopilot, or `agent-<id>` for the prompt of a subagent. `transformedContent`
+#   repeats it with what the program added, and is left out.
 # - `assistant.message`: a text, a thought and tool calls; without any of them, nothing.
 #   `tool.execution_start` repeats the calls. `tool.user_requested` is a call that a person made.
 # - `tool.execution_complete`: the result of a call, or its error; the code `rejected` says that the

@@ -98,11 +98,15 @@ def rest_of(value: JSONObject) -> JSONObject:
 # A `.json` file is one object, `sessionId projectHash startTime lastUpdated messages summary?
 # kind?`. The first line of a `.jsonl` file is the same without `messages`; then
 #
-# ```json {"id":"u1","timestamp":"..","type":"gemini","content":"..","thoughts":[{"subject":"..",
-# "description":".."}],"tokens":{"input":1024,"output":40,"cached":600,"thoughts":10,"tool":0,
-# "total":1074},"model":"m","toolCalls":[{"id":"c1","name":"n","args":{},"status":"success",
-# "result":[{"functionResponse":{"id":"c1","response":{"output":".."}}}],"timestamp":".."}]}
-# {"$set":{"lastUpdated":".."}} {"$set":{"messages":[]}} {"$rewindTo":"u1"} ```
+# ```json
+# {"id":"u1","timestamp":"..","type":"gemini","content":"..","thoughts":[{"subject":"..",
+#  "description":".."}],"tokens":{"input":1024,"output":40,"cached":600,"thoughts":10,"tool":0,
+#  "total":1074},"model":"m","toolCalls":[{"id":"c1","name":"n","args":{},"status":"success",
+#  "result":[{"functionResponse":{"id":"c1","response":{"output":".."}}}],"timestamp":".."}]}
+# {"$set":{"lastUpdated":".."}}
+# {"$set":{"messages":[]}}
+# {"$rewindTo":"u1"}
+# ```
 #
 # - `type` is `user gemini info warning error`; `content` a text or parts, `text functionResponse
 #   inlineData`. The status of a call is `success error cancelled`, or another one while it runs.
@@ -114,8 +118,7 @@ def rest_of(value: JSONObject) -> JSONObject:
 # - Nobody typed a message that begins with `<session_context>` or `<state_snapshot>`, a part after
 #   `--- Content from referenced files ---`, or `System: Please continue.`, which follows an answer
 #   that came to nothing. A user message of nothing but `functionResponse`
-#   repeats
-#   the results of calls.
+#   repeats the results of calls.
 # - **Tokens** are those of one request, not sums. The input includes what was read from the cache,
 #   and the output does not include thoughts.
 # - A `.json` file that is resumed becomes a `.jsonl` file with the same ids, so a message is

@@ -278,12 +278,13 @@ def _placeholder(data: JSONObject) -> str:
 #
 # ```json
 # {"table":"message","id":"msg_2","data":{"role":"assistant","parentID":"msg_1","modelID":"m",
-# "providerID":"p","agent":"build","path":{"cwd":"/srv/demo"},"cost":0.01,
-# "tokens":{"total":1052,"input":402,"output":40,"reasoning":10,"cache":{"read":600,"write":0}},
-# "time":{"created":1795329349455,"completed":1795329352456}}}
+#  "providerID":"p","agent":"build","path":{"cwd":"/srv/demo"},"cost":0.01,
+#  "tokens":{"total":1052,"input":402,"output":40,"reasoning":10,"cache":{"read":600,"write":0}},
+#  "time":{"created":1795329349455,"completed":1795329352456}}}
 # {"table":"part","id":"prt_3","data":{"type":"tool","tool":"bash","callID":"c2",
-# "state":{"status":"completed","input":{"command":"ls"},"output":"a.ts","metadata":{"exit":0},
-# "time":{"start":1795329350916,"end":1795329350930}}}} ```
+#  "state":{"status":"completed","input":{"command":"ls"},"output":"a.ts","metadata":{"exit":0},
+#  "time":{"start":1795329350916,"end":1795329350930}}}}
+# ```
 #
 # * **Messages** say who speaks: their parts follow. One with `summary` is what a compaction left.
 # * **Parts** are described in `parts`.
@@ -291,8 +292,7 @@ def _placeholder(data: JSONObject) -> str:
 #   `output` is without `reasoning`; without one, it includes it.
 # * **A fork copies all rows under new ids**, and does not say so. A message is recognised by its
 #   time, its model and the first prompt of the conversation, a part by its place in the message,
-#   and
-#   by its text or call unless it grows. So files and rows of one message are recognised, too,
+#   and by its text or call unless it grows. So files and rows of one message are recognised, too,
 #   although the files may have less of it.
 # * **revert** of a session: from this message (and part) on, all is taken back. The next prompt
 #   deletes it.

@@ -30,33 +30,33 @@ from .tokens import Counts
 #
 # The first line states the session, all others are *entries*:
 #
-# ```json {"type":"session","version":3,"id":"01a2","timestamp":"..","cwd":"/srv","parentSession":
-# "/a.jsonl"}
+# ```json
+# {"type":"session","version":3,"id":"01a2","timestamp":"..","cwd":"/srv",
+#  "parentSession":"/a.jsonl"}
 # {"type":"message","id":"314f","parentId":"9538","timestamp":"..","message":{"role":"assistant",
-# "content":[{"type":"toolCall","id":"c1","name":"bash","arguments":{}}],"model":"m",
-# "usage":{"input":418,"output":50,"cacheRead":600,"cacheWrite":0,"cost":{"total":0.1}},
-# "stopReason":"toolUse"}} ```
+#  "content":[{"type":"toolCall","id":"c1","name":"bash","arguments":{}}],"model":"m",
+#  "usage":{"input":418,"output":50,"cacheRead":600,"cacheWrite":0,"cost":{"total":0.1}},
+#  "stopReason":"toolUse"}}
+# ```
 #
 # - Roles of messages: `user`, `assistant`, `toolResult`, `bashExecution` (a command that a person
-#   ran
-#   with `!`), `custom` (what an extension added; `hookMessage` in version 2), `system`.
+#   ran with `!`), `custom` (what an extension added; `hookMessage` in version 2), `system`.
 # - `compaction` and `branch_summary` have a `summary`, `session_info` the title, `model_change` the
 #   model, `custom_message` what an extension added. `usage` states tokens that no message has. All
 #   others are kept as they are: `thinking_level_change`, `label`, `custom`, `context_edit`.
 # - `usage` can be in any entry. Output includes reasoning, input excludes the cache; the cost is
-#   what
-#   the program states.
+#   what the program states.
 #
-# **Tree.** `parentId` makes the entries a tree. The last entry is the end of the active branch, but
-# all branches are read. The `parent_uuid` of a message is this id alone.
+# **Tree.** `parentId` makes the entries a tree. The last entry is the end of the active branch,
+# but all branches are read. The `parent_uuid` of a message is this id alone.
 #
-# **Forks.** A fork begins with the entries of its parent, with their ids and times. An id has eight
-# digits and is unique in its file only, so an entry is identified by its id and its time together.
+# **Forks.** A fork begins with the entries of its parent, with their ids and times. An id has
+# eight digits and is unique in its file only, so an entry is identified by its id and its time
+# together.
 #
 # **Versions.** Version 1 (2025) states no version, and its entries have no ids: the digest of the
 # line takes their place. Its header says `branchedFrom`. The program rewrites a file of version 1
-#   or
-# 2 with new ids when it opens it.
+# or 2 with new ids when it opens it.
 
 
 _action_of = actions(

@@ -225,8 +225,7 @@ def _set(connection: sqlite3.Connection, settings: tuple[str, ...]) -> None:
 #
 # - `<db>.lock`, which the writer holds. The kernel releases it when the process dies.
 # - `<db>-wal`, `<db>-shm`, `<db>-journal` of SQLite. Without a database, a deleted one left them,
-#   and
-#   SQLite would apply them to a new one.
+#   and SQLite would apply them to a new one.
 # - `<db>-unfinished`, a directory for complete copies of the database. Only the holder of the lock
 #   creates it. So whoever takes the lock removes it first: a killed process left it there.
 #

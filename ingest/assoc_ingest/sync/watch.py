@@ -41,8 +41,7 @@ from .run import SyncOptions, sync_into
 #    their times and sizes.
 # 2. The next ones compare those with the disk, which takes a fraction of a walk. A pass over the
 #    places that changed reads what is new. A new directory, or anything that is missing, takes a
-#   sync
-#    of everything.
+#    sync of everything.
 # 3. After `RESCAN` seconds there is a sync of everything in any case.
 #
 # What a sync does not read in its time, another one will. None makes a database or derives tables

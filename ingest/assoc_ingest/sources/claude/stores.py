@@ -164,20 +164,18 @@ def transcript_path(session: str, directory: str) -> str | None:
 # teams/<team>/inboxes/<agent>.json     [{"from","text","summary","timestamp","color","read"}]
 # ```
 #
-# **The configuration** can be missing, or vanish before the inboxes do. Its times are milliseconds,
-# those of inboxes are ISO text; both forms are accepted in both. A member has `agentId` (opaque,
-# mostly `name@team`), `name`, `agentType`, `model`, `prompt`, `color`, `planModeRequired`,
-# `joinedAt`, `cwd`, `subscriptions`, `backendType`, `isActive`, and other fields that are kept as
-# JSON (`tmuxPaneId`). All are optional; the lead has no `prompt`. If the name of a team has
-#   capitals
-# or underscores, its configuration and inboxes can be in two directories, so a team is identified
-#   by
-# its directory's name in lower case with hyphens.
+# **The configuration** can be missing, or vanish before the inboxes do. Its times are
+# milliseconds, those of inboxes are ISO text; both forms are accepted in both. A member has
+# `agentId` (opaque, mostly `name@team`), `name`, `agentType`, `model`, `prompt`, `color`,
+# `planModeRequired`, `joinedAt`, `cwd`, `subscriptions`, `backendType`, `isActive`, and other
+# fields that are kept as JSON (`tmuxPaneId`). All are optional; the lead has no `prompt`. If the
+# name of a team has capitals or underscores, its configuration and inboxes can be in two
+# directories, so a team is identified by its directory's name in lower case with hyphens.
 #
-# **An inbox** is rewritten as a whole: messages are added, and `read` changes. A message has no id;
-# the recipient is the name of the file. The `text` is often JSON itself, an object with a `type`
-# (`idle_notification`, `task_assignment`, `shutdown_request`, ...): that type is the kind of the
-# message, and the object is its payload.
+# **An inbox** is rewritten as a whole: messages are added, and `read` changes. A message has no
+# id; the recipient is the name of the file. The `text` is often JSON itself, an object with a
+# `type` (`idle_notification`, `task_assignment`, `shutdown_request`, ...): that type is the kind
+# of the message, and the object is its payload.
 #
 # **Transcripts** have the same messages where an agent received or sent them:
 #
@@ -187,8 +185,7 @@ def transcript_path(session: str, directory: str) -> str | None:
 #   is that of the sender's result;
 # - a call of `SendMessage` (`to` or `recipient`, `message` or `content`, `summary`, `type`), whose
 #   `toolUseResult` adds `msg_id` and `routing{sender,target,content}`. Since 2.1.2xx `content` is
-#   the
-#   first 50 characters of `message`, so the longer of the two is the text.
+#   the first 50 characters of `message`, so the longer of the two is the text.
 
 
 MESSAGE = "message"
@@ -387,10 +384,10 @@ def _addressee(name: str | None) -> str | None:
 # ------------------------------------------------------------------------------------------------
 # Texts that Claude Code keeps as files: plans, and its memory of a project.
 #
-# **plans/<slug>.md**, `<slug>-agent-<A>.md`: a plan in Markdown, rewritten as a whole. `<slug>` is
-#   a
-# name of three words that is also on the lines of its session. Its title is the first line that,
-# trimmed, starts with `# ` and has a text after it; `(untitled)` if there is none. Each line is
+# **plans/<slug>.md**, `<slug>-agent-<A>.md`: a plan in Markdown, rewritten as a whole. `<slug>`
+# is a name of three words that is also on the lines of its session. Its title is the first line
+# that, trimmed, starts with `# ` and has a text after it; `(untitled)` if there is none. Each
+# line is
 #
 # - `code_fence`: begins, after white space, with three backticks; opens or closes code;
 # - `code_block`: between two fences;
@@ -398,12 +395,11 @@ def _addressee(name: str | None) -> str | None:
 # - `normal`: anything else.
 #
 # **projects/<enc>/memory/**/*.md**, **agent-memory/**/*.md**: notes for later sessions. The title
-#   is
-# the first heading, else the name.
+# is the first heading, else the name.
 #
 # **Notes** are other texts: what a loop repeats, drafts of feedback, and what the program says
-#   about
-# the usage of a session, `usage-data/**/<S>.json`. Of a JSON document, all strings are the text.
+# about the usage of a session, `usage-data/**/<S>.json`. Of a JSON document, all strings are the
+# text.
 
 
 UNTITLED = "(untitled)"
@@ -472,9 +468,11 @@ def _classified(text: str) -> Iterator[PlanLine]:
 # ------------------------------------------------------------------------------------------------
 # The prompt history of Claude Code: every prompt of every project, one line each.
 #
-# ```json {"display":"/review [Pasted text #1 +12
-# lines]","timestamp":1771301000456,"project":"/srv/demo", "pastedContents":{"1":{"id":1,"type":"t
-# ext","contentHash":"3f8a0c1d22e4b567"}},"sessionId":"0b7c"} ```
+# ```json
+# {"display":"/review [Pasted text #1 +12 lines]","timestamp":1771301000456,"project":"/srv/demo",
+#  "pastedContents":{"1":{"id":1,"type":"text","contentHash":"3f8a0c1d22e4b567"}},
+#  "sessionId":"0b7c"}
+# ```
 #
 # `history.jsonl` is appended to; the time is in milliseconds; lines before November 2025 have no
 # `sessionId`. A pasted text of up to 1,024 characters is in the line (`content`); a longer one is
@@ -555,30 +553,30 @@ def paste(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 # What Claude Code says about its sessions outside their transcripts.
 #
 # **projects/<enc>/sessions-index.json** (until about 2.1.3x): one object. Half of its entries
-#   belong
-# to deleted sessions, and a quarter of the sessions are missing, so it is only a hint at titles and
-# at what is gone. All fields except `sessionId` are optional; `customTitle`, `prUrl` and
-# `prRepository` are rare.
+# belong to deleted sessions, and a quarter of the sessions are missing, so it is only a hint at
+# titles and at what is gone. All fields except `sessionId` are optional; `customTitle`, `prUrl`
+# and `prRepository` are rare.
 #
-# ```json {"version":1,"originalPath":"/srv/demo","entries":[{"sessionId":"0b7c","fileMtime":17689
-# 05000000, "firstPrompt":"rename the button","summary":"Button
-# rename","messageCount":12,"gitBranch":"",
-# "created":"2026-01-20T10:00:00.000Z","modified":"2026-01-20T10:20:00.000Z",
-# "projectPath":"/srv/demo","isSidechain":false}]} ```
+# ```json
+# {"version":1,"originalPath":"/srv/demo","entries":[{"sessionId":"0b7c","fileMtime":1768905000000,
+#  "firstPrompt":"rename the button","summary":"Button rename","messageCount":12,"gitBranch":"",
+#  "created":"2026-01-20T10:00:00.000Z","modified":"2026-01-20T10:20:00.000Z",
+#  "projectPath":"/srv/demo","isSidechain":false}]}
+# ```
 #
 # **sessions/<pid>.json**: a session that is open now, with `status` idle, busy, shell or waiting.
-#   It
-# is deleted at exit, and stale after a crash. **jobs/<8hex>/state.json**: a session in the
+# It is deleted at exit, and stale after a crash. **jobs/<8hex>/state.json**: a session in the
 # background, with `state` working, blocked or done. Both contain secrets (`bridgeSessionId`,
-# `messagingSocketPath`; `providerEnv`), so only the keys below and those in `_REGISTRY` and `_JOB`,
-# which are kept as JSON, are read, and their bytes are not kept.
+# `messagingSocketPath`; `providerEnv`), so only the keys below and those in `_REGISTRY` and
+# `_JOB`, which are kept as JSON, are read, and their bytes are not kept.
 #
 # ```json
 # {"pid":4711,"sessionId":"0b7c","cwd":"/srv/demo","startedAt":1771500000000,"kind":"interactive",
-# "status":"busy","updatedAt":1771500090000,"name":"tidy"} {"state":"done","intent":"tidy
-# menus","sessionId":"0b7c","cwd":"/srv/demo","output":{"result":"ok"},
-# "createdAt":"2026-02-19T11:20:00.000Z","updatedAt":"2026-02-19T11:25:00.000Z",
-# "worktreePath":"/srv/demo-tidy","worktreeBranch":"tidy","name":"tidy","detail":"running tests"}
+#  "status":"busy","updatedAt":1771500090000,"name":"tidy"}
+# {"state":"done","intent":"tidy menus","sessionId":"0b7c","cwd":"/srv/demo",
+#  "output":{"result":"ok"},"createdAt":"2026-02-19T11:20:00.000Z",
+#  "updatedAt":"2026-02-19T11:25:00.000Z",
+#  "worktreePath":"/srv/demo-tidy","worktreeBranch":"tidy","name":"tidy","detail":"running tests"}
 # ```
 #
 # **settings.json**: only `cleanupPeriodDays`, after which transcripts are deleted.
@@ -739,12 +737,12 @@ def settings(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 #
 # **A task** is one object; the stem of the file is its id. Both tasks of a dependency state it, in
 # `blocks` and in `blockedBy`; `owner`, `metadata` and, rarely, `activeForm` can be missing.
-#   `<list>`
-# is a session, a team, or a name that the user chose. A finished list is deleted.
+# `<list>` is a session, a team, or a name that the user chose. A finished list is deleted.
 #
-# ```json {"id":"3","subject":"Write loader","description":"JSONL first","activeForm":"Writing
-# loader", "status":"in_progress","owner":"alice","blocks":["5"],"blockedBy":["2"],"metadata":{"ph
-# ase":"1"}} ```
+# ```json
+# {"id":"3","subject":"Write loader","description":"JSONL first","activeForm":"Writing loader",
+#  "status":"in_progress","owner":"alice","blocks":["5"],"blockedBy":["2"],"metadata":{"phase":"1"}}
+# ```
 #
 # **A todo list** is an array of `{"content","status","activeForm"}`, in old versions
 # `{"content","status","priority","id"}`. `<A>` is `<S>` for the main agent. 98 % of the lists are

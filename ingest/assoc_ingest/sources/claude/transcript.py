@@ -210,11 +210,11 @@ def mail_in(attachment: JSONObject, moment: str | None) -> Iterator[InboxItem]:
 # TodoWrite     {"todos":[{"content","status","activeForm"}]}, older {"content","status","priority",
 #                "id"}: the whole list, each time
 # ExitPlanMode  {"plan":".."}; from 2.0.5x on {}, later {"plan","planFilePath"}: the plan is a file
-#               result {"plan":"..","isAgent":false,"filePath":"/home/ada/.claude/plans/a-b-c.md"},
-#   of
-#               a teammate's plan "awaitingLeaderApproval":true; in text after "## Approved Plan:"
+#               result {"plan":"..","isAgent":false,"filePath":"/home/ada/.claude/plans/a-b-c.md"};
+#               of a teammate's plan "awaitingLeaderApproval":true;
+#               in text after "## Approved Plan:"
 # attachment    plan_file_reference {"planFilePath","planContent"}: the plan, repeated by a
-#   compaction
+#               compaction
 # user line     planContent: an accepted plan, with which a new conversation begins
 # ```
 #
@@ -638,15 +638,17 @@ def _count(value: object, key: str, complain: Complain) -> int | None:
 # ------------------------------------------------------------------------------------------------
 # Lines of a transcript beside its messages: links, versions of files, tasks from the queue.
 #
-# ```json {"type":"pr-link","prUrl":"https://example.org/demo/pull/3","prRepository":"ada/demo"}
+# ```json
+# {"type":"pr-link","prUrl":"https://example.org/demo/pull/3","prRepository":"ada/demo"}
 # {"type":"frame-link","frameUrl":"https://example.org/frame/1","title":"Menus"}
 # {"type":"worktree-state","worktreeSession":{"worktreePath":"/srv/demo-tidy",
-# "worktreeBranch":"tidy","originalCwd":"/srv/demo"}} {"type":"file-history-
-# snapshot","messageId":"m1","snapshot":{"trackedFileBackups":{"a.ts":
-# {"version":1,"backupTime":"2026-01-05T10:00:00.000Z","backupFileName":"0f1e2d3c4b5a6978@v1"}}}}
+#  "worktreeBranch":"tidy","originalCwd":"/srv/demo"}}
+# {"type":"file-history-snapshot","messageId":"m1","snapshot":{"trackedFileBackups":{"a.ts":
+#  {"version":1,"backupTime":"2026-01-05T10:00:00.000Z","backupFileName":"0f1e2d3c4b5a6978@v1"}}}}
 # {"type":"file-history-delta","messageId":"m2","trackingPath":"a.ts","backup":{"version":2}}
 # {"type":"continued-in","continuedInSessionId":"1c8d3a5f-2222-4333-9444-555566667777"}
-# {"type":"derived-from","sessions":[{"type":"fork","id":"2d9e","via":"handoff"}]} ```
+# {"type":"derived-from","sessions":[{"type":"fork","id":"2d9e","via":"handoff"}]}
+# ```
 
 
 LINKS = ("pr-link", "frame-link", "worktree-state")

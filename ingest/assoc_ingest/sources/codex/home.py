@@ -58,8 +58,7 @@ from .rollout import EVENTS, ITEMS, LINES, SPAWN, session_of, spawn_of
 #                      posts {seq, board, id, channel, root, author, timestamp, payload}
 # queue_<n>.sqlite     queued_items {id, thread_id, payload_json, queue_order, created_at_ms}
 # goals_<n>.sqlite     thread_goals {thread_id, goal_id, objective, status, token_budget,
-#   tokens_used,
-#                      time_used_seconds, created_at_ms, updated_at_ms}
+#                      tokens_used, time_used_seconds, created_at_ms, updated_at_ms}
 # memories_<n>.sqlite  stage1_outputs {thread_id, raw_memory, rollout_summary, rollout_slug,
 #                      generated_at}
 # state_<n>.sqlite     threads {id, name, created_at}
@@ -68,11 +67,9 @@ from .rollout import EVENTS, ITEMS, LINES, SPAWN, session_of, spawn_of
 # Each thread that a database knows is an entry of it, such as `queue_1.sqlite#<thread>`.
 #
 # - A post belongs to the board of a session, and to a channel of it; a reply has another `root`
-#   than
-#   its own `id`. The payload is `{"metadata":{},"text"}`. `timestamp` is in microseconds.
+#   than its own `id`. The payload is `{"metadata":{},"text"}`. `timestamp` is in microseconds.
 # - A queued prompt waits until the thread is free, and is deleted when it is sent. Its payload has
-#   a
-#   list of inputs, `input` or `items`. A version between stored it in binary JSON: that is an
+#   a list of inputs, `input` or `items`. A version between stored it in binary JSON: that is an
 #   issue.
 # - A goal has a budget of tokens, and what was used of it.
 # - A memory is what a model wrote about a thread; `generated_at` is in seconds.
@@ -264,9 +261,11 @@ _READ: dict[str, Callable[[Reader, JSONObject], Iterable[Record]]] = {
 # ------------------------------------------------------------------------------------------------
 # The prompt history of Codex, and its list of sessions.
 #
-# ```json {"session_id":"019e5615-9632-7740-b2cf-3061e4ff06e2","ts":1779560716,"text":"tidy the
-# menus"} {"id":"019e5615-9632-7740-b2cf-3061e4ff06e2","thread_name":"Menus","updated_at":"2026-
-# 05-23T18:25:15Z"} ```
+# ```json
+# {"session_id":"019e5615-9632-7740-b2cf-3061e4ff06e2","ts":1779560716,"text":"tidy the menus"}
+# {"id":"019e5615-9632-7740-b2cf-3061e4ff06e2","thread_name":"Menus",
+#  "updated_at":"2026-05-23T18:25:15Z"}
+# ```
 #
 # `history.jsonl` has a line for each prompt. `session_index.jsonl` has one for each name that a
 # session got, so the last one of a session counts; recent versions write it no more.

@@ -50,14 +50,23 @@ from ..tokens import beside_cache, since
 #
 # A command states its exit code and its time in one of four ways, before its output:
 #
-# ``` {"output":"ok\n","metadata":{"exit_code":0,"duration_seconds":0.7}}
+# ```
+# {"output":"ok\n","metadata":{"exit_code":0,"duration_seconds":0.7}}
 #
-# Exit code: 0 Wall time: 0.1 seconds Output:
+# Exit code: 0
+# Wall time: 0.1 seconds
+# Output:
 #
-# Command: /bin/zsh -lc ls Chunk ID: b5a9ac Wall time: 0.0000 seconds Process exited with code 0
-# or: Process running with session ID 7 Output:
+# Command: /bin/zsh -lc ls
+# Chunk ID: b5a9ac
+# Wall time: 0.0000 seconds
+# Process exited with code 0        or: Process running with session ID 7
+# Output:
 #
-# Script completed or: Script failed Wall time 0.2 seconds Output: ```
+# Script completed                  or: Script failed
+# Wall time 0.2 seconds
+# Output:
+# ```
 #
 # Older versions pass a patch to a shell.
 
@@ -255,11 +264,13 @@ def todos(arguments: Mapping[str, object]) -> Iterator[JSONObject]:
 # ------------------------------------------------------------------------------------------------
 # Token counts of Codex: each response once, and never what a thread inherited from another.
 #
-# ```json {"type":"event_msg","payload":{"type":"token_count","info":{
-# "total_token_usage":{"input_tokens":50,"cached_input_tokens":30,"output_tokens":5,
-# "reasoning_output_tokens":2,"total_tokens":55},"last_token_usage":{"input_tokens":20}}}}
+# ```json
+# {"type":"event_msg","payload":{"type":"token_count","info":{
+#  "total_token_usage":{"input_tokens":50,"cached_input_tokens":30,"output_tokens":5,
+#  "reasoning_output_tokens":2,"total_tokens":55},"last_token_usage":{"input_tokens":20}}}}
 # {"type":"token_usage_record","payload":{"response_id":"resp_1","thread_id":"t1","turn_id":"u1",
-# "usage":{"input_tokens":20},"turn_token_usage":{},"thread_token_usage":{}}} ```
+#  "usage":{"input_tokens":20},"turn_token_usage":{},"thread_token_usage":{}}}
+# ```
 #
 # An event states the totals of the thread so far, and the counts of the last response. It is
 # written again when nothing was spent, so a response is an event whose totals differ from those
@@ -455,7 +466,7 @@ def _after_blanks(text: str, start: int) -> int:
 # they are told apart depends on the version; the first that applies counts:
 #
 # 1. `subagent_history_start_ordinal` of the first `session_meta`: the `ordinal` where the own
-#   begin.
+#    begin.
 # 2. `history_base`: the lines of the parent stay in its file, so all are own; but the totals of
 #    tokens go on, and a turn may begin by repeating them.
 # 3. A second `session_meta` with another id: the lines after it were copied, most of them with the
@@ -596,15 +607,16 @@ class Thread:
 # ------------------------------------------------------------------------------------------------
 # The items of a rollout: messages, thoughts, tool calls and their outputs.
 #
-# ```json {"type":"message","role":"user","content":[{"type":"input_text","text":"tidy the
-# menus"}]}
+# ```json
+# {"type":"message","role":"user","content":[{"type":"input_text","text":"tidy the menus"}]}
 # {"type":"reasoning","summary":[{"type":"summary_text","text":"..."}],"encrypted_content":"..."}
 # {"type":"function_call","name":"shell","arguments":"{\"command\":[\"ls\"]}","call_id":"c1"}
 # {"type":"function_call_output","call_id":"c1","output":"..."}
 # {"type":"custom_tool_call","name":"apply_patch","input":"*** Begin Patch","call_id":"c2"}
 # {"type":"local_shell_call","action":{"type":"exec","command":["ls"]},"call_id":"c3"}
 # {"type":"web_search_call","action":{"type":"search","query":"frost dates"}}
-# {"type":"agent_message","author":"/root","recipient":"/root/a","content":[]} ```
+# {"type":"agent_message","author":"/root","recipient":"/root/a","content":[]}
+# ```
 #
 # Items have no id that stays the same in copies. So the id of a line is made from its turn and
 # what it says, with the number of equal ones before it in the turn: a fork that copies only some
@@ -989,24 +1001,24 @@ def _output(about: JSONObject) -> str:
 # ------------------------------------------------------------------------------------------------
 # The lines of a rollout: what a thread of Codex wrote, in every version.
 #
-# ```json {"timestamp":"2026-05-
-# 23T18:25:02.612Z","ordinal":0,"type":"session_meta","payload":{"id":"019e",
-# "cwd":"/srv/demo","cli_version":"0.130.0","source":"cli","git":{"branch":"main"}}} {"timestamp":
-# "...","type":"turn_context","payload":{"turn_id":"019e","cwd":"/srv/demo","model":"gpt-5"}} {"ti
-# mestamp":"...","type":"response_item","payload":{"type":"message","role":"user","content":[]}}
-# {"timestamp":"...","type":"event_msg","payload":{"type":"token_count","info":null}} ```
+# ```json
+# {"timestamp":"2026-05-23T18:25:02.612Z","ordinal":0,"type":"session_meta","payload":{"id":"019e",
+#  "cwd":"/srv/demo","cli_version":"0.130.0","source":"cli","git":{"branch":"main"}}}
+# {"timestamp":"..","type":"turn_context","payload":{"turn_id":"019e","cwd":"/srv/demo",
+#  "model":"gpt-5"}}
+# {"timestamp":"..","type":"response_item","payload":{"type":"message","role":"user","content":[]}}
+# {"timestamp":"..","type":"event_msg","payload":{"type":"token_count","info":null}}
+# ```
 #
 # - `session_meta`: the first one is that of the thread, later ones were copied (`thread`).
 # - `turn_context`: the model and the working directory of a turn.
 # - `response_item`: the conversation, complete and in order (`items`).
 # - `event_msg`: what the client showed. Most events repeat an item and become no rows. They add
-#   exit
-#   codes, durations, titles, errors, what was interrupted, and what was rolled back. Some say what
-#   no item does: `warning`, `model_reroute`, `hook_completed`, `elicitation_request`, and
+#   exit codes, durations, titles, errors, what was interrupted, and what was rolled back. Some say
+#   what no item does: `warning`, `model_reroute`, `hook_completed`, `elicitation_request`, and
 #   `request_user_input` without a call. `plan_update` repeats a call; `thread_queue_changed`, and
-#   the
-#   line `dynamic_tools_updated`, say nothing that is kept. Learned from the protocol in the public
-#   source, as of 0.169.
+#   the line `dynamic_tools_updated`, say nothing that is kept. Learned from the protocol in the
+#   public source, as of 0.169.
 # - `compacted`: a summary. Its `replacement_history` repeats old items.
 # - `token_usage_record`, and events `token_count`: see `tokens`.
 #
