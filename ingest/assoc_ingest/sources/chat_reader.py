@@ -415,23 +415,23 @@ class ChatReader(Reader):
         key = spent.response_key
         self._usage[key] = merged(self._usage.get(key), spent)
 
-    def use(self, key: str, counts: Counts, *, is_partial: bool = False, **stated: Any) -> None:
+    def use(self, key: str, counts: Counts, *, is_partial: bool = False, **stated: Any) -> Usage:
         """Add the token counts of the response `key`, which the current line states.
 
-        `stated` are more fields of `Usage`.
+        `stated` are more fields of `Usage`. Returns what this line alone states.
         """
         model, place = stated.pop("model", self.model), (self.start, self.length)
-        self.spend(
-            usage(
-                key,
-                counts,
-                model=model,
-                moment=self._moment,
-                place=place,
-                is_partial=is_partial,
-                **stated,
-            )
+        spent = usage(
+            key,
+            counts,
+            model=model,
+            moment=self._moment,
+            place=place,
+            is_partial=is_partial,
+            **stated,
         )
+        self.spend(spent)
+        return spent
 
     def keep_rest(
         self,

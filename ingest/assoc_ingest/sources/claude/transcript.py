@@ -28,7 +28,7 @@ can be read in stretches: the store merges them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ... import tags
@@ -440,9 +440,6 @@ def _slug(place: Place) -> str | None:
 # (docs/costs.md).
 
 
-Complain = Callable[[str, object], None]
-"""Called with a field and its unusable value."""
-
 _BARE_SIGNATURE = 260  # letters of the signature of an empty thought; the others are base64
 _BYTES_OF_CALL = 100  # of text take as many tokens as a call beside its arguments
 
@@ -452,106 +449,9 @@ _MOST_MODELS = 50
 _SYNTHETIC = "<synthetic>"  # created by the client: no request, no tokens
 
 
-def usage_of_line(
-    line: JSONObject,
-    model: str | None,
-    uuid: str | None,
-    timestamp: str | None,
-    position: tuple[int, int],
-    place: str,
-    complain: Complain,
-) -> Usage | None:
-    """Return what one assistant line states about its response, None if it states nothing.
-
-    `position` is the offset and the length of the line, `place` names its transcript: a response
-    without any id is identified by them.
-    """
-    message = mapping(line.get("message"))
-    usage = message.get("usage", line.get("usage"))
-    if usage.__class__ is not dict:
-        if usage is not None:
-            complain("usage", usage)
-        return None
-    api_id = string(message.get("id")) or string(line.get("id"))
-    if model == _SYNTHETIC:
-        return None
-    key = api_id or uuid or f"{place}@{position[0]}"
-    counts = mapping(usage)
-    searches = _tokens(mapping(counts.get("server_tool_use")), "web_search_requests", complain)
-    return tokens.usage(
-        key,
-        _counts(counts, complain),
-        model=model,
-        moment=timestamp,
-        place=position,
-        is_partial=message.get("stop_reason") is None,
-        api_message_id=api_id,
-        request_id=string(line.get("requestId")),
-        stated_session_key=string(line.get("sessionId")),
-        web_searches=searches,
-        stop_reason=string(message.get("stop_reason")),
-        written_bytes=0,  # its blocks add to it
-    )
-
-
-def stated_usage(
-    line: JSONObject, timestamp: str | None, position: tuple[int, int], complain: Complain
-) -> Iterator[StatedUsage]:
-    """Yield what a line `cost-state` says of its session so far, by model and for all of them.
-
-    ```json
-    {"type":"cost-state","sessionId":"..","totalCostUSD":0.75,"hasUnknownModelCost":false,
-     "modelUsage":{"claude-opus-5[1m]":{"inputTokens":1,"outputTokens":1,"costUSD":0.74,
-      "cacheReadInputTokens":1,"cacheCreationInputTokens":1,"webSearchRequests":0}}}
-    ```
-
-    It is the only place that names helper models, which have no line of their own.
-    """
-    models = line.get("modelUsage")
-    if models is not None and not isinstance(models, dict):
-        complain("modelUsage", models)
-    found = []
-    for model, value in list(mapping(models).items())[:_MOST_MODELS]:
-        counts = mapping(value)
-        stated = [
-            None if counts.get(key) is None else _count(counts[key], key, complain)
-            for key in _STATED
-        ]
-        cost = _dollars(counts.get("costUSD"), "costUSD", complain)
-        found.append(_stated(model[:MAX_NAME], timestamp, stated, cost, position))
-    total_cost = _dollars(line.get("totalCostUSD"), "totalCostUSD", complain)
-    if total_cost is None:
-        return
-    yield from found
-    columns = zip(*(one[2:6] for one in found), strict=True) if found else [()] * 4
-    sums = [_sum(column) for column in columns]
-    whole = _stated("", timestamp, sums, total_cost, position)
-    yield whole._replace(is_lower_bound=int(line.get("hasUnknownModelCost") is True))
-
-
 def _sum(counts: Sequence[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
-
-
-def _stated(
-    model: str,
-    timestamp: str | None,
-    counts: Sequence[int | None],
-    cost: float | None,
-    position: tuple[int, int],
-) -> StatedUsage:
-    fresh, output, cached, written = counts
-    return StatedUsage(model, timestamp, fresh, output, cached, written, cost, 0, *position)
-
-
-def _dollars(value: object, key: str, complain: Complain) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-        complain(key, value)
-        return None
-    return float(value)
 
 
 def written_bytes(kind: str, block: JSONObject, text: str) -> int | None:
@@ -571,68 +471,6 @@ def written_bytes(kind: str, block: JSONObject, text: str) -> int | None:
 
 def _length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
-
-
-def other_requests(stated: Usage, usage: JSONObject, complain: Complain) -> Iterator[Usage]:
-    """Yield the requests to other models that a response with this usage took."""
-    iterations = usage.get("iterations")
-    requests = [mapping(item) for item in iterations] if isinstance(iterations, list) else []
-    models = [string(request.get("model")) for request in requests]
-    named = {model for model in models if model is not None}
-    if len(named) < 2:
-        return
-    own = stated.model if stated.model in named else models[-1]
-    for number, (request, model) in enumerate(zip(requests, models, strict=True)):
-        if model is None or model in (own, _SYNTHETIC) or len(model) > MAX_NAME:
-            continue
-        fresh, output, cached, five, hour = _counts(request, complain)
-        yield stated._replace(
-            response_key=f"{stated.response_key}/{number}",
-            model=model,
-            input_tokens=fresh,
-            output_tokens=output,
-            cache_read_tokens=cached,
-            cache_write_5m_tokens=five,
-            cache_write_1h_tokens=hour,
-            web_searches=0,
-            written_bytes=None,
-            line_count=0,
-            all_input_tokens=0,
-            all_output_tokens=0,
-            all_cache_read_tokens=0,
-            all_cache_write_tokens=0,
-            stop_reason=None,
-        )
-
-
-def _counts(counts: JSONObject, complain: Complain) -> Counts:
-    """Return the counts that a usage states."""
-    five, hour = _cache_writes(counts, complain)
-    keys = ("input_tokens", "output_tokens", "cache_read_input_tokens")
-    fresh, output, cached = (_tokens(counts, key, complain) for key in keys)
-    return Counts(fresh, output, cached, five, hour)
-
-
-def _cache_writes(counts: JSONObject, complain: Complain) -> tuple[int, int]:
-    """Return the cache writes for five minutes and for an hour; undivided ones are the former."""
-    split = mapping(counts.get("cache_creation"))
-    five = _tokens(split, "ephemeral_5m_input_tokens", complain)
-    hour = _tokens(split, "ephemeral_1h_input_tokens", complain)
-    if five or hour:
-        return five, hour
-    return _tokens(counts, "cache_creation_input_tokens", complain), 0
-
-
-def _tokens(counts: JSONObject, key: str, complain: Complain) -> int:
-    value = counts.get(key)
-    return 0 if value is None else _count(value, key, complain) or 0
-
-
-def _count(value: object, key: str, complain: Complain) -> int | None:
-    if not is_count(value):
-        complain(key, value)
-        return None
-    return value  # type: ignore[return-value]
 
 
 # ------------------------------------------------------------------------------------------------
@@ -659,82 +497,6 @@ LINEAGE = ("continued-in", "derived-from")
 
 SNAPSHOTS = ("file-history-snapshot", "file-history-delta")
 """Types of lines that state versions of files."""
-
-
-def link_of_line(kind: str, place: Place, complain: Complain) -> Link | None:
-    """Return the link that a line states, None if it has none."""
-    line = place.line
-    if kind == "pr-link":
-        return _link("pull_request", line.get("prUrl"), line.get("prRepository"), place, complain)
-    if kind == "frame-link":
-        return _link("frame", line.get("frameUrl"), line.get("title"), place, complain)
-    state = mapping(line.get("worktreeSession"))
-    path, branch = state.get("worktreePath"), state.get("worktreeBranch")
-    found = _link("worktree", path, branch, place, complain)
-    return found and found._replace(origin=string(state.get("originalCwd")))
-
-
-def lineage(place: Place, complain: Complain) -> Iterator[Link]:
-    """Yield the sessions that a line names, as links whose address is the key of a session."""
-    line, kind = place.line, "derived_from"
-    position = (place.byte_offset, place.byte_length)
-    stated: list[JSONObject]
-    if line.get("type") == "continued-in":
-        kind, stated = "continued_in", [{"id": line.get("continuedInSessionId")}]
-    else:
-        sessions = line.get("sessions")
-        if not isinstance(sessions, list):
-            complain("sessions", sessions)
-            return
-        stated = [mapping(session) for session in sessions]
-    for session in stated:
-        key = string(session.get("id"))
-        if key is None or len(key) > MAX_NAME:
-            complain("session", key)
-            continue
-        how = [text for name in ("type", "via") if (text := string(session.get(name)))]
-        yield Link(kind, folded(key), " via ".join(how) or None, place.timestamp, *position)
-
-
-def _link(kind: str, url: object, title: object, place: Place, complain: Complain) -> Link | None:
-    if isinstance(url, str) and url:
-        position = (place.byte_offset, place.byte_length)
-        return Link(kind, url, string(title), place.timestamp, *position)
-    if url:  # it is empty when the session leaves its worktree
-        complain("url", url)
-    return None
-
-
-def snapshots(
-    place: Place, known: Container[tuple[str, int | None]], complain: Complain
-) -> Iterator[FileSnapshot]:
-    """Yield the versions of files in a line; a snapshot repeats earlier ones, which are `known`.
-
-    A delta has the file that changed.
-    """
-    line = place.line
-    tracked: list[tuple[object, object, object]] = []
-    if "trackingPath" in line:
-        tracked.append((line["trackingPath"], line.get("backup"), line.get("messageId")))
-    snapshot = mapping(line.get("snapshot"))
-    message = line.get("messageId") or snapshot.get("messageId")
-    backups = mapping(snapshot.get("trackedFileBackups"))
-    tracked += [(path, backup, message) for path, backup in backups.items()]
-    for path, backup, message in tracked:
-        state = mapping(backup)
-        version = integer(state.get("version"))
-        if not isinstance(path, str) or not isinstance(backup, dict):
-            complain("backup", backup)
-        elif (path, version) not in known:
-            yield FileSnapshot(
-                path,
-                version,
-                utc(state.get("backupTime")),
-                string(state.get("backupFileName")),
-                string(message),
-                place.byte_offset,
-                place.byte_length,
-            )
 
 
 def queued_task(text: str) -> JSONObject | None:
@@ -814,10 +576,7 @@ def kind_of(text: str, *, is_sidechain: bool, origin: str | None) -> str:
 
 PRIVATE = frozenset(
     [
-        "bridge-session",
-        "session-owner",
-        "hybrid-organization",
-        "artifact-autoreact-ledger",
+        *("bridge-session", "session-owner", "hybrid-organization", "artifact-autoreact-ledger"),
         "memory-mode",
     ]
 )
@@ -825,19 +584,10 @@ PRIVATE = frozenset(
 
 _COUNTED = frozenset(
     [
-        "api-request",
-        "api-request-blob",
-        "api-request-shape",
-        "attribution-snapshot",
-        "data-flow-records",
-        "ended-by-model",
-        "history-suppression",
-        "isolation-latch",
-        "marble-origami-commit",
-        "marble-origami-snapshot",
-        "observer-ref",
-        "speculation-accept",
-        "tools-used",
+        *("api-request", "api-request-blob", "api-request-shape", "attribution-snapshot"),
+        *("data-flow-records", "ended-by-model", "history-suppression", "isolation-latch"),
+        *("marble-origami-commit", "marble-origami-snapshot", "observer-ref"),
+        *("speculation-accept", "tools-used"),
     ]
 )
 ARTIFACT = "artifact-"  # how the types of more lines begin that are only counted
@@ -846,34 +596,11 @@ TRANSCRIPT_TYPES = frozenset(
     [
         *PRIVATE,
         *_COUNTED,
-        "user",
-        "assistant",
-        "system",
-        "progress",
-        "attachment",
-        "summary",
-        "file-history-snapshot",
-        "file-history-delta",
-        "queue-operation",
-        "last-prompt",
-        "ai-title",
-        "custom-title",
-        "agent-name",
-        "permission-mode",
-        "mode",
-        "agent-setting",
-        "worktree-state",
-        "pr-link",
-        "frame-link",
-        "fork-context-ref",
-        "cost-state",
-        "continued-in",
-        "derived-from",
-        "relocated",
-        "tag",
-        "agent-color",
-        "content-replacement",
-        "host-row",
+        *("user", "assistant", "system", "progress", "attachment", "summary", "queue-operation"),
+        *("file-history-snapshot", "file-history-delta", "last-prompt", "ai-title"),
+        *("custom-title", "agent-name", "agent-color", "agent-setting", "permission-mode", "mode"),
+        *("worktree-state", "pr-link", "frame-link", "fork-context-ref", "cost-state", "tag"),
+        *("continued-in", "derived-from", "relocated", "content-replacement", "host-row"),
     ]
 )
 
@@ -1111,20 +838,6 @@ class TranscriptReader(ChatReader):
             written = tokens.total(usage.written_bytes, self._written)
             self._usage[self._response_key] = usage._replace(written_bytes=written)
 
-    def _add_usage(self, line: JSONObject) -> None:
-        position = (self.start, self.length)
-        place = f"{self.claim.session_key}/{self.claim.agent_key or 'main'}"
-        stated = usage_of_line(
-            line, self.model, self._uuid, self._moment, position, place, self._wrong
-        )
-        if stated is None:
-            return
-        self._response_key = stated.response_key
-        usage = mapping(mapping(line.get("message")).get("usage"))
-        others = other_requests(stated, usage, self._wrong) if usage.get("iterations") else ()
-        for use in (stated, *others):
-            self.spend(use)
-
     def _assistant_blocks(self, blocks: list[Any], is_failure: bool) -> None:
         for number, block in enumerate(blocks):
             self._assistant_block(number, block, is_failure)
@@ -1311,6 +1024,125 @@ class TranscriptReader(ChatReader):
         self._message_count += 1
         self._sidechain_count += self._is_sidechain
 
+    # -- tokens ----------------------------------------------------------------------------------
+
+    def _add_usage(self, line: JSONObject) -> None:
+        """Add what an assistant line states about its response.
+
+        A response without any id is identified by its place.
+        """
+        message = mapping(line.get("message"))
+        usage = message.get("usage", line.get("usage"))
+        if not isinstance(usage, dict):
+            if usage is not None:
+                self._wrong("usage", usage)
+            return
+        if self.model == _SYNTHETIC:
+            return
+        api_id = string(message.get("id")) or string(line.get("id"))
+        place = f"{self.claim.session_key}/{self.claim.agent_key or 'main'}@{self.start}"
+        searches = self.count(mapping(usage.get("server_tool_use")), "web_search_requests")
+        stated = self.use(
+            api_id or self._uuid or place,
+            self._counts(usage),
+            is_partial=message.get("stop_reason") is None,
+            api_message_id=api_id,
+            request_id=string(line.get("requestId")),
+            stated_session_key=string(line.get("sessionId")),
+            web_searches=searches,
+            stop_reason=string(message.get("stop_reason")),
+            written_bytes=0,  # its blocks add to it
+        )
+        self._response_key = stated.response_key
+        if message.get("usage") and usage.get("iterations"):
+            self._add_other_requests(stated, usage["iterations"])
+
+    def _add_other_requests(self, stated: Usage, iterations: object) -> None:
+        """Add the requests to other models that a response took."""
+        requests = [mapping(item) for item in iterations] if isinstance(iterations, list) else []
+        models = [string(request.get("model")) for request in requests]
+        named = {model for model in models if model is not None}
+        if len(named) < 2:
+            return
+        own = stated.model if stated.model in named else models[-1]
+        for number, (request, model) in enumerate(zip(requests, models, strict=True)):
+            if model is None or model in (own, _SYNTHETIC) or len(model) > MAX_NAME:
+                continue
+            fresh, output, cached, five, hour = self._counts(request)
+            self.spend(
+                stated._replace(
+                    response_key=f"{stated.response_key}/{number}",
+                    model=model,
+                    input_tokens=fresh,
+                    output_tokens=output,
+                    cache_read_tokens=cached,
+                    cache_write_5m_tokens=five,
+                    cache_write_1h_tokens=hour,
+                    web_searches=0,
+                    written_bytes=None,
+                    line_count=0,
+                    all_input_tokens=0,
+                    all_output_tokens=0,
+                    all_cache_read_tokens=0,
+                    all_cache_write_tokens=0,
+                    stop_reason=None,
+                )
+            )
+
+    def _counts(self, usage: JSONObject) -> Counts:
+        """Read a usage. Cache writes that are not divided are those for five minutes."""
+        split = mapping(usage.get("cache_creation"))
+        five = self.count(split, "ephemeral_5m_input_tokens")
+        hour = self.count(split, "ephemeral_1h_input_tokens")
+        if not (five or hour):
+            five = self.count(usage, "cache_creation_input_tokens")
+        fresh = self.count(usage, "input_tokens")
+        output = self.count(usage, "output_tokens")
+        return Counts(fresh, output, self.count(usage, "cache_read_input_tokens"), five, hour)
+
+    def _cost_state(self, line: JSONObject) -> None:
+        """Read what the session took so far, by model and in total.
+
+        ```json
+        {"type":"cost-state","sessionId":"..","totalCostUSD":0.75,"hasUnknownModelCost":false,
+         "modelUsage":{"claude-opus-5[1m]":{"inputTokens":1,"outputTokens":1,"costUSD":0.74,
+          "cacheReadInputTokens":1,"cacheCreationInputTokens":1,"webSearchRequests":0}}}
+        ```
+
+        It is the only place that names helper models, which have no line of their own.
+        """
+        by_model = []
+        for model, value in list(self.mapping(line, "modelUsage").items())[:_MOST_MODELS]:
+            counts = [self._stated_count(mapping(value), key) for key in _STATED]
+            cost = self._dollars(mapping(value), "costUSD")
+            by_model.append(self._stated(model[:MAX_NAME], counts, cost))
+        total_cost = self._dollars(line, "totalCostUSD")
+        if total_cost is None:
+            return
+        self.records.extend(by_model)
+        columns = zip(*(usage[2:6] for usage in by_model), strict=True) if by_model else [()] * 4
+        total = self._stated("", [_sum(column) for column in columns], total_cost)
+        is_lower_bound = int(line.get("hasUnknownModelCost") is True)
+        self.records.append(total._replace(is_lower_bound=is_lower_bound))
+
+    def _stated(self, model: str, counts: Sequence[int | None], cost: float | None) -> StatedUsage:
+        fresh, output, cached, written = counts
+        return StatedUsage(
+            model, self._moment, fresh, output, cached, written, cost, 0, self.start, self.length
+        )
+
+    def _stated_count(self, counts: JSONObject, key: str) -> int | None:
+        count = counts.get(key)
+        self._expect(count is None or is_count(count), key, count)
+        return count if is_count(count) else None  # type: ignore[return-value]
+
+    def _dollars(self, value: JSONObject, key: str) -> float | None:
+        cost = value.get(key)
+        is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
+        is_cost = is_number and 0 <= cost < 1e9  # type: ignore[operator]
+        self._expect(cost is None or is_cost, key, cost)
+        return float(cost) if is_cost else None  # type: ignore[arg-type]
+
     # -- other chain lines -----------------------------------------------------------------------
 
     def _system(self, line: JSONObject) -> None:
@@ -1400,10 +1232,9 @@ class TranscriptReader(ChatReader):
         elif kind == "summary":
             self._summary(line)
         elif kind in LINKS:
-            self._link_line(kind)
+            self._add_link(kind, line)
         elif kind in SNAPSHOTS:
-            for version in snapshots(self._at(0), self._snapshots, self._wrong):
-                self._snapshots[version.path, version.version] = version
+            self._add_snapshots(line)
             if mapping(line.get("snapshot")).get("trackedFileBackups") == {}:  # nothing changed yet
                 self._keep_fields(kind, {"messageId": line.get("messageId")})
         elif kind == "fork-context-ref":
@@ -1416,8 +1247,7 @@ class TranscriptReader(ChatReader):
     def _newer(self, kind: str, line: JSONObject) -> None:
         """Read the lines of versions since August 2026, and those that nobody knows yet."""
         if kind in LINEAGE:
-            for link in lineage(self._at(0), self._wrong):
-                self._urls.setdefault((link.kind, link.url), link)
+            self._add_lineage(kind, line)
         elif kind == "relocated":
             self._relocated(line)
         elif kind == "content-replacement":
@@ -1430,10 +1260,6 @@ class TranscriptReader(ChatReader):
             and (text := obvious_text(line))
         ):
             self._say("system", text, 0, "system")
-
-    def _cost_state(self, line: JSONObject) -> None:
-        place = (self.start, self.length)
-        self.records.extend(stated_usage(line, self._moment, place, self._wrong))
 
     def _summary(self, line: JSONObject) -> None:
         title, leaf = string(line.get("summary")), string(line.get("leafUuid"))
@@ -1487,10 +1313,63 @@ class TranscriptReader(ChatReader):
         if agent and call:
             self._link(AgentLink(agent, call, BY_NOTIFICATION, self.start))
 
-    def _link_line(self, kind: str) -> None:
-        link = link_of_line(kind, self._at(0), self._wrong)
-        if link is not None:
+    def _add_link(self, kind: str, line: JSONObject) -> None:
+        state = mapping(line.get("worktreeSession"))
+        name, url, title = {
+            "pr-link": ("pull_request", line.get("prUrl"), line.get("prRepository")),
+            "frame-link": ("frame", line.get("frameUrl"), line.get("title")),
+            "worktree-state": ("worktree", state.get("worktreePath"), state.get("worktreeBranch")),
+        }[kind]
+        if isinstance(url, str) and url:
+            link = Link(name, url, string(title), self._moment, self.start, self.length)
+            if name == "worktree":
+                link = link._replace(origin=string(state.get("originalCwd")))
+            self._urls.setdefault((name, url), link)
+        elif url:  # it is empty when the session leaves its worktree
+            self._wrong("url", url)
+
+    def _add_lineage(self, kind: str, line: JSONObject) -> None:
+        """Add the sessions that a line names, as links whose address is the key of a session."""
+        name, sessions = kind.replace("-", "_"), line.get("sessions")
+        if kind == "continued-in":
+            sessions = [{"id": line.get("continuedInSessionId")}]
+        if not isinstance(sessions, list):
+            self._wrong("sessions", sessions)
+            return
+        for session in map(mapping, sessions):
+            key = string(session.get("id"))
+            if key is None or len(key) > MAX_NAME:
+                self._wrong("session", key)
+                continue
+            how = [text for part in ("type", "via") if (text := string(session.get(part)))]
+            title = " via ".join(how) or None
+            link = Link(name, folded(key), title, self._moment, self.start, self.length)
             self._urls.setdefault((link.kind, link.url), link)
+
+    def _add_snapshots(self, line: JSONObject) -> None:
+        """Add the versions of files; a snapshot repeats earlier ones, a delta has the last."""
+        snapshot = mapping(line.get("snapshot"))
+        message = line.get("messageId") or snapshot.get("messageId")
+        tracked: list[tuple[object, object, object]] = []
+        if "trackingPath" in line:
+            tracked.append((line["trackingPath"], line.get("backup"), line.get("messageId")))
+        backups = mapping(snapshot.get("trackedFileBackups"))
+        tracked += [(path, backup, message) for path, backup in backups.items()]
+        for path, backup, message_uuid in tracked:
+            if not isinstance(path, str) or not isinstance(backup, dict):
+                self._wrong("backup", backup)
+                continue
+            version = integer(backup.get("version"))
+            if (path, version) not in self._snapshots:
+                self._snapshots[path, version] = FileSnapshot(
+                    path,
+                    version,
+                    utc(backup.get("backupTime")),
+                    string(backup.get("backupFileName")),
+                    string(message_uuid),
+                    self.start,
+                    self.length,
+                )
 
     def _team(self) -> str | None:
         return string(self._name("teamName", self._line.get("teamName")))
