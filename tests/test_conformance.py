@@ -209,8 +209,9 @@ def nth_logs(homes: list[Path], position: int) -> list[Path]:
 def test_a_log_may_be_cut_at_any_line(group: str, fresh: Fresh, place: Path) -> None:
     homes = homes_of(group, place)
     expected = whole(group, homes, fresh)
-    for position in range(4):
-        if logs := nth_logs(homes, position):
+    every = [log for home in homes for log in logs_of(home)]
+    for logs in (*(nth_logs(homes, position) for position in range(times(10))), every):
+        if logs:
             database = fresh()
             grow({log: some_cuts(log, times(24, 8)) for log in logs}, database, homes)
             check(database, *homes)

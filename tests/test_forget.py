@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import pytest
 from tests.faults.amounts import SCALE
-from tests.support.cases import CASES, home_of
+from tests.support.cases import CASES, GROUPS, home_of, homes_of
 from tests.support.child import Child, usual_seconds
 from tests.support.dump import Dump, assert_same, check, connect, dump
 from tests.support.pieces import Killed, killed_at, worth_killing_at
@@ -262,10 +262,11 @@ def test_forgotten_late_is_as_forgotten_before_the_first_sync(
         check(database)
         forget_as(database, before)
         sync(before, [home])
-        assert_same(dump(database), dump(before))
+        expected = dump(before)
+        assert_same(dump(database), expected)
         assert sync(database, [home]).files_read == 0
         assert sync(database, [home], SyncOptions(full=True)).rows == 0
-        assert_same(dump(database), dump(before))
+        assert_same(dump(database), expected)
 
 
 def test_a_log_of_another_program_is_the_same_whenever_it_is_forgotten(
@@ -765,35 +766,52 @@ def test_what_is_forgotten_is_no_damage(database: Path, home: Path, place: Path)
     ).stat().st_size
 
 
-def _restored(database: Path, place: Path, name: str | None = None) -> dict[str, bytes]:
+def roots_with(database: Path, key: str) -> list[str]:
+    with closing(connect(database)) as connection:
+        rows = connection.execute(
+            "select x.root from sessions s join sources x on x.id = s.source_id"
+            " where s.session_key = ? order by x.root",
+            (key,),
+        )
+        return [root for (root,) in rows]
+
+
+def forgotten_everywhere(database: Path, key: str) -> None:
+    """Forget a conversation in each root, unless it went as a copy of that in another one."""
+    for root in roots_with(database, key):
+        if root in roots_with(database, key):
+            forgotten(database, key, root=root)
+
+
+def _restored(database: Path, place: Path, name: str | None = None) -> dict[tuple[str, str], bytes]:
     """Return the files that `restore` writes: those of a conversation, or all."""
     to = Path(tempfile.mkdtemp(dir=place))
     with closing(open_reader(database)) as connection:
         files = select_all(connection) if name is None else select(connection, name)
         written = [file for file in restore(connection, files, to) if file.status == "written"]
-    return {file.path: Path(str(file.target)).read_bytes() for file in written}
+    return {(file.root, file.path): Path(str(file.target)).read_bytes() for file in written}
 
 
 def assert_taken(database: Path, place: Path, *keys: str) -> set[str]:
     """Assert that of what `restore` writes of conversations nothing is left, once forgotten."""
-    mine: dict[str, bytes] = {}
+    mine: dict[tuple[str, str], bytes] = {}
     for key in keys:
         with suppress(NotFoundError):  # only lists name it
             mine |= _restored(database, place, key)
-            forgotten(database, key)
+            forgotten_everywhere(database, key)
     left = _restored(database, place)
-    kept = {path for path, data in mine.items() if left.get(path) == data}
+    kept = {file for file, data in mine.items() if left.get(file) == data}
     assert kept == set()
-    return mine.keys() | set()
+    return {path for _, path in mine}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("group", GROUPS)
 def test_what_restore_writes_of_a_conversation_is_what_forget_takes(
-    case: str, fresh: Callable[[], Path], place: Path
+    group: str, fresh: Callable[[], Path], place: Path
 ) -> None:
-    home, whole = home_of(case, place), fresh()
-    sync(whole, [home])
+    whole = fresh()
+    sync(whole, homes_of(group, place))
     for keys in turns_of(whole):
         assert_taken(Path(shutil.copy(whole, place / "one.db")), place, *keys)
 

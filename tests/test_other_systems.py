@@ -701,34 +701,7 @@ def test_blocks_in_a_content_are_calls_and_results(
     ]
 
 
-# -- reading on ----------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "case",
-    sorted(
-        str(path.relative_to(CASES))
-        for path in CASES.glob("*/*")
-        if path.parent.name != "claude" and any(path.rglob("*.jsonl"))
-    ),
-)
-def test_a_log_read_line_by_line_gives_the_same_rows(
-    case: str, fresh: Callable[[], Path], tmp_path: Path
-) -> None:
-    whole, grown = fresh(), fresh()
-    home = home_of(case, tmp_path)
-    sync(whole, [home])
-    logs = {path: path.read_bytes().split(b"\n") for path in home.rglob("*.jsonl")}
-    for path in logs:
-        path.write_bytes(b"")
-    for number in range(1, max(map(len, logs.values())) + 1):
-        for path, lines in logs.items():
-            ended = b"\n" if number < len(lines) else b""
-            path.write_bytes(b"\n".join(lines[:number]) + ended)
-        sync(grown, [home])
-    check(grown, home)
-    assert_same(dump(grown), dump(whole))
+# -- reading on --------------------------------------------------------------------------------
 
 
 def test_a_task_snapshot_says_how_the_status_changed(
