@@ -68,7 +68,7 @@ OURS = {
     "sql._quoted_or_parameter", "web.pages._optional", "web.reports._parameter",
     "fleet.search._token", "web.reports._default", "upkeep.verify._SYNCED",
     # Only the views of our own schema.
-    "mcp.index._create_view",
+    "mcp.index._create_view", "fleet.server._creation",
     # Only the columns of our own schema, and names of files, which systems bound.
     "upkeep.recover._PART", "upkeep.recover._PARTS", "upkeep.restore._no_name_on_windows",
 }  # fmt: skip
@@ -77,6 +77,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "terminal._hostile_or_colour": ("controls", "colours", "zero-width letters"),
     "terminal._plain_on_windows": ("letters", "backslashes"),
     "sql._text_or_comment": ("quotes", "dashes", "letters"),
+    "fleet.server._code_name": ("digits", "dashes", "letters"),
     "derive.responses._totals_of": ("digits", "colons", "letters"),
     "files.stores._word": ("words", "letters", "underscores"),
     "store.sql_child._fts_words": ("quotes", "spaces", "words"),
