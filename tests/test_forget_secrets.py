@@ -41,8 +41,7 @@ from assoc_ingest.secrets.find import find
 from assoc_ingest.secrets.forget import ForgottenSecrets, fingerprint, forgotten_secret
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep.compact import compact
-from assoc_ingest.upkeep.forget import tombstones
-from assoc_ingest.upkeep.forget_secret import forget_secret
+from assoc_ingest.upkeep.forget import Target, forget, tombstones
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
 
@@ -443,7 +442,8 @@ def test_whoever_is_killed_while_forgetting_has_forgotten_all_or_nothing(
         victim = Path(shutil.copy(database, place / "victim.db"))
         try:
             with killed_at(step):
-                forget_secret(victim, name_of(WORD), dry_run=False, announce=lambda _: None)
+                target = Target(secret=name_of(WORD))
+                forget(victim, target, dry_run=False, announce=lambda _: None)
             return "survived"
         except Killed:
             pass

@@ -17,6 +17,7 @@ from tests.support.dump import assert_same, check, connect, dump
 from tests.support.pieces import read_in_pieces
 from tests.support.writing import (
     OTHER,
+    PROJECT,
     SESSION,
     TRANSCRIPT,
     assistant,
@@ -212,6 +213,24 @@ def test_in_a_log_without_what_is_forgotten_it_is_the_same_issue(
         connection = connect(database)
         assert b"xx" not in b"".join(archive.read(connection, 1))
         connection.close()
+
+
+@pytest.mark.usefixtures("_short_limit")
+def test_a_log_of_which_only_such_a_line_is_forgotten_is_as_it_was_read(
+    fresh: Callable[[], Path], place: Path
+) -> None:
+    home, late, early = place / "home", fresh(), fresh()
+    said = {"display": "x", "timestamp": 1783300000000, "project": "/srv/demo", "sessionId": OTHER}
+    long = b'{"a": "' + SESSION.encode() + b"x" * 50_000 + b'"}'
+    write(home, f"{PROJECT}/{SESSION}.jsonl", user("mine", "u1"))
+    write(home, "history.jsonl", said, long, said)
+    sync(late, [home])
+    forgotten(late, SESSION)
+    check(late)
+    forget_as(late, early)
+    sync(early, [home])
+    assert_same(dump(late), dump(early))
+    assert not verify(late).findings
 
 
 @pytest.mark.slow

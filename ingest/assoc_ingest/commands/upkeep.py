@@ -28,8 +28,7 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..upkeep.compact import Compaction, Unused
-    from ..upkeep.forget import Forgetting, Tombstone
-    from ..upkeep.forget_secret import SecretForgetting
+    from ..upkeep.forget import Forgetting, SecretForgetting, Tombstone
     from ..upkeep.prune import LostSession, Removal
     from ..upkeep.restore import Restored
     from ..upkeep.verify import Finding, Verdict
@@ -412,10 +411,9 @@ def forget(
       assoc-ingest forget --remember 0b7c2f4e
     """
     from ..errors import UsageError
-    from ..upkeep.forget import Target, tombstones
+    from ..upkeep.forget import SecretForgetting, Target, tombstones
     from ..upkeep.forget import forget as run
     from ..upkeep.forget import remember as take_back
-    from ..upkeep.forget_secret import forget_secret
 
     if is_list:
         write_tombstones(tombstones(database), as_json=as_json)
@@ -430,21 +428,14 @@ def forget(
         )
 
     def carry_out(*, dry_run: bool) -> None:
-        if secret is not None:
-            forget_secret(
-                database,
-                secret,
-                dry_run=dry_run,
-                announce=lambda done: write_secret(done, as_json=as_json, dry_run=dry_run),
-            )
-            return
-        run(
-            database,
-            Target(name, project, root),
-            with_copies=copies,
-            dry_run=dry_run,
-            announce=lambda done: write_forgotten(done, as_json=as_json, dry_run=dry_run),
-        )
+        def announce(done: Forgetting | SecretForgetting) -> None:
+            if isinstance(done, SecretForgetting):
+                write_secret(done, as_json=as_json, dry_run=dry_run)
+            else:
+                write_forgotten(done, as_json=as_json, dry_run=dry_run)
+
+        target = Target(name, project, root, secret)
+        run(database, target, with_copies=copies, dry_run=dry_run, announce=announce)
 
     if asks(yes=yes or as_json or dry_run):
         carry_out(dry_run=True)

@@ -224,7 +224,10 @@ def log_without(
     decoded is blanked, since nobody can tell what it names.
     """
     if not stretch.lines:
-        return re.sub(rb"[^\n]", b" ", stretch.data), []
+        blank = re.sub(rb"[^\n]", b" ", stretch.data)
+        is_changed = stretch.long_line and blank != stretch.data
+        place = (stretch.first_line, stretch.long_line)
+        return blank, [Issue(LEFT_OUT, 0, None, *place)] if is_changed else []
     kept: list[Line] = []
     issues: list[Record] = []
     changed = bytearray(stretch.data)

@@ -1,21 +1,35 @@
-"""Forgets a conversation or a file for good: what it is, what belongs to it, copies elsewhere,
-tombstones.
+"""Forgets a conversation, a file or a credential for good.
+
+1. What belongs to a conversation is found: its own files, its lines in files that it shares with
+   others, and copies. A credential, of which only the fingerprint is given, is found in the
+   archive: it is stored nowhere else.
+2. One transaction removes it, with `secure_delete` on, so that freed pages are overwritten. It
+   inserts rows into `forgotten` or `forgotten_secrets`, which keep every sync from reading the data
+   again; removes the conversation's own files; replaces its lines, or the credential, by spaces in
+   the archive of other files, and derives the rows of these files again; and removes or blanks it
+   in rows that do not follow from archived bytes.
+3. The database is rewritten (`compact`): until then, its words remain in the full-text indexes, in
+   free pages and in the log. After a kill, `is_pending` is still set, and `compact` finishes.
+
+The agent's own files are never changed, and a credential stays valid.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from secrets import token_bytes
 
 from ..ask.filters import find_projects
 from ..ask.refs import find_session
 from ..derive.references import FOLDED
-from ..errors import NotFoundError, UsageError
+from ..errors import ArchiveError, DatabaseError, NotFoundError, UsageError
 from ..files import archive, walk
 from ..files.archive import Compressor, Frame
-from ..files.changes import LONG_LINE
+from ..files.changes import claim_of
 from ..files.exclusions import (
     LEFT_OUT,
     REASONS,
@@ -26,165 +40,154 @@ from ..files.exclusions import (
     first_of,
     is_of,
     is_unique_key,
-    issues_outside_archive,
+    issues_at,
     key_in_root,
     log_without,
     owners,
     project_place,
+    stretches_without,
 )
-from ..files.tail import Parser, Prefix, Stretch, cut, first_records
+from ..files.tail import Parser, Prefix, Stretch, cut
 from ..files.walk import stored_root
 from ..paths import real_path
-from ..records import Issue
+from ..records import Issue, Record
+from ..secrets.find import find_in
+from ..secrets.forget import (
+    KEY_BLOCK,
+    LENGTH,
+    ForgottenSecrets,
+    fingerprint,
+    forgotten_secret,
+    masked,
+)
+from ..secrets.rules import Secret
 from ..source import LOG, UNREAD, Checkpoint, Claim, Source, claim_at, parts_of
 from ..sources import SOURCES
 from ..sql import id_list
-from ..store.batch import Batch, known_file
+from ..store.batch import Batch
 from ..store.database import Clock, open_reader, writing
-from ..store.replay import agents_may_change
-from ..store.rows import COUNTS
+from ..store.replay import ArchivedFile, agents_may_change, derive_in, files_of
+from ..store.rows import CONDITIONS, COUNTS
 from ..terminal import to_copy
 from .compact import check_room, rewrite
 from .recover import kept_beside
 
-# ------------------------------------------------------------------------------------------------
-# Lists what is forgotten, and undoes forgetting.
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A session's key or a file's name, a project, or the fingerprint of a credential."""
+
+    name: str | None = None
+    project: str | None = None
+    root: str | None = None
+    """The directory, absolute or relative, of one of several roots that have it."""
+    secret: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Tombstone:
-    """A row of `forgotten`."""
+class Conversation:
+    """A conversation that is forgotten."""
 
-    session_key: str | None
-    path: str | None
-    root: str | None
-    forgotten_at: str
-    is_pending: int
-    secret: str | None = None
-    """The fingerprint of a credential."""
+    session_key: str
+    title: str | None
+    root: str
+    messages: int
 
 
-def tombstones(database: Path) -> list[Tombstone]:
-    """Return what is forgotten, oldest first. Raises DatabaseError."""
-    reader = open_reader(database)
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """What is forgotten, or would be."""
+
+    conversations: list[Conversation]
+    files: list[str]
+    """Paths of the files that are removed as a whole."""
+    bytes: int
+    messages: int
+    shared: list[str]
+    """Paths of files in which lines or entries are left out."""
+    copies: list[Copy]
+    """Other conversations that hold copies; they stay."""
+    unnamed_prompts: int
+    """Prompts in the history with the same text that name no conversation; they stay."""
+    put_aside: list[str]
+    """Damaged databases next to this one, which may still contain the data."""
+    is_pending: bool = False
+    """Traces may remain in the database file, because it could not be rewritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretForgetting:
+    """A credential that is forgotten, or would be."""
+
+    fingerprint: str
+    kind: str
+    masked: str
+    places: int
+    """Number of its places in the archive."""
+    files: list[str]
+    """Paths of the files that contain it."""
+    within_words: int
+    """Places where its letters are a part of a longer word; they stay."""
+    put_aside: list[str]
+    """Damaged databases next to this one, which may still contain it."""
+    is_pending: bool = False
+    """Traces may remain in the database file, because it could not be rewritten."""
+
+
+def forget(
+    database: Path,
+    target: Target,
+    *,
+    with_copies: bool = False,
+    dry_run: bool,
+    announce: Callable[[Forgetting | SecretForgetting], None],
+) -> None:
+    """Forget what `target` names; with `with_copies`, also the conversations that repeat it.
+
+    Calls `announce` with what was forgotten, or with `dry_run` would be, after the database is
+    closed, so that slow output blocks no one. Raises NotFoundError or UsageError if the target is
+    missing or ambiguous, DatabaseError if a credential is in archived bytes that are damaged,
+    DatabaseIOError if the disk has no room to rewrite the database (then nothing is changed), and
+    BusyError if another process writes or, after `announce`, if a reader keeps old pages: then
+    `compact` has to be run.
+    """
+    # `open_reader` raises if there is no database; `writing` would create one.
+    with closing(open_reader(database)) as reader:
+        matter = _Credential(reader, target) if target.secret else _Conversations(reader, target)
+        forgetting = matter.look(reader, with_copies) if dry_run else None
     try:
-        rows = reader.execute(
-            "select session_key, path, root, forgotten_at, is_pending, null as secret"
-            " from forgotten union all select null, null, null, forgotten_at, is_pending,"
-            " fingerprint from forgotten_secrets order by forgotten_at"
-        )
-        return [Tombstone(*row) for row in rows]
+        if not dry_run:
+            with writing(database) as connection:
+                check_room(database)
+                about = matter.look(connection, with_copies)
+                connection.execute("pragma secure_delete = on").fetchall()
+                now = Clock(connection).now()
+                with Batch(connection, now) as batch, agents_may_change(batch):
+                    matter.remove(batch)
+                # From here on it has happened, and is reported even if the rewrite fails.
+                forgetting = replace(about, is_pending=True)
+                rewrite(connection, database)
+                forgetting = about
     finally:
-        reader.close()
+        if forgetting is not None:
+            announce(forgetting)
 
 
-def remember(database: Path, name: str) -> list[Tombstone]:
-    """Let the next sync read something again: a conversation, by the beginning of its key, a path,
-    or a credential, by the beginning of its fingerprint.
-
-    What the agent has deleted in the meantime stays lost. Returns what is no longer forgotten.
-    Raises NotFoundError if nothing that is forgotten matches, BusyError if another process writes.
-    """
-    wanted = name.strip().lower()
-    back = [
-        stone
-        for stone in tombstones(database)
-        if (wanted and (stone.session_key or stone.secret or "").lower().startswith(wanted))
-        or name.rstrip("/") in _spellings(stone)
-    ]
-    if not back:
-        raise NotFoundError(
-            f"No forgotten session, file or credential matches {name!r}. To see them: "
-            "assoc-ingest forget --list"
-        )
-    with (
-        writing(database) as connection,
-        Batch(connection, Clock(connection).now()) as batch,
-        agents_may_change(batch),
-    ):
-        connection.executemany(
-            "delete from forgotten where session_key is ? and path is ? and root is ?",
-            ((stone.session_key, stone.path, stone.root) for stone in back),
-        )
-        connection.executemany(
-            "delete from forgotten_secrets where fingerprint = ?",
-            ((stone.secret,) for stone in back if stone.secret is not None),
-        )
-        connection.execute(  # this marker never matches, so the whole file is read again
-            "update files set head_hash = null, mtime_ns = 0 where id in"
-            " (select file_id from issues where reason in (?, ?))",
-            REASONS,
-        )
-    return back
-
-
-def _spellings(stone: Tombstone) -> tuple[str, ...]:
-    path = (stone.path or "").rstrip("/")
-    return (path, f"{stone.root}/{path}") if path else ()
-
-
-# ------------------------------------------------------------------------------------------------
-# Logs with lines of several conversations, as the archive has them.
-
-
-_KEY_BYTES = 64  # at least those of a key
-
-
-def stretches(
-    frames: Iterable[Frame], file_id: int, source: Source, claim: Claim
-) -> Iterator[Stretch]:
-    """Yield the lines of a log. After a lost frame, lines keep their offsets.
-
-    Raises ArchiveError for a damaged frame.
-    """
-    for run in archive.runs(frames):
-        pieces = (archive.unpacked(frame, file_id) for frame in run)
-        yield from cut(pieces, run[0].start, lambda rest: source.complete_prefix(claim, rest))
-
-
-def names_in_log(
-    connection: sqlite3.Connection,
-    file_id: int,
-    source: Source,
-    claim: Claim,
-    keys: Collection[str],
-) -> bool:
-    """Does a log contain one of the uuids, even in a torn line or in somebody else's text?
-
-    In an agent's file, only the lines count that `log_without` would leave out.
-    """
-    if not _has(connection, file_id, [key.encode() for key in keys if is_unique_key(key)]):
-        return False
-    if claim.agent_key is None:
-        return True
-    parser, frames = Parser(source, claim), archive.stored_frames(connection, file_id)
-    return any(
-        isinstance(record, Issue) and record.reason == LEFT_OUT
-        for stretch in stretches(frames, file_id, source, claim)
-        for record in log_without(keys, parser, stretch)[1]
+def _blank_in_archive(
+    batch: Batch, file_id: int, frames: Iterable[Frame], issues: Iterable[Record]
+) -> None:
+    """Replace the archive of a file by one with spaces in some places; issues say where."""
+    archive.clear(batch.connection, file_id)
+    archive.append(batch.connection, file_id, frames)
+    batch.connection.executemany(
+        "insert into issues (file_id, reason, quarantined, sample, byte_offset, byte_length)"
+        " values (?, ?, ?, ?, ?, ?)",
+        ((file_id, *issue) for issue in issues),
     )
 
 
-def _has(connection: sqlite3.Connection, file_id: int, wanted: list[bytes]) -> bool:
-    before = b""
-    for data in archive.read(connection, file_id):
-        joined = before[-_KEY_BYTES:] + data.lower()  # a key may be split between two frames
-        if any(key in joined for key in wanted):
-            return True
-        before = joined
-    return False
-
-
 # ------------------------------------------------------------------------------------------------
-# Finds what belongs to a conversation: its own files, files that it shares with other
-# conversations, and conversations that contain copies of it.
-#
-# Its own are the files that have its key in their claim, their path or their lines, the plan that
-# is named after it, the pasted texts that only its prompts use, and the team that it leads with
-# that team's tasks. Shared are logs and lists with lines of several conversations.
-#
-# A copy of one of its own files belongs to it, too, if the path of the copy does not say whose it
-# is.
+# Conversations and files.
 
 
 REFERENCES = {
@@ -220,13 +223,17 @@ class StoredFile:
     content: Content | None
 
     @property
+    def reader(self) -> Source:
+        return SOURCES[self.source]
+
+    @property
     def is_log(self) -> bool:
-        return SOURCES[self.source].shape(self.claim) == LOG
+        return self.reader.shape(self.claim) == LOG
 
     @property
     def is_unread(self) -> bool:
         """Is it never opened, so that only its existence is known?"""
-        return SOURCES[self.source].shape(self.claim) == UNREAD
+        return self.reader.shape(self.claim) == UNREAD
 
 
 @dataclass(slots=True)
@@ -266,6 +273,260 @@ def stored_files(
             yield StoredFile(
                 file_id, path, kind, key, root, name, source_id, claim, mark[0], content
             )
+
+
+class _Conversations:
+    """The conversations and files that a target names, with what belongs to them."""
+
+    def __init__(self, connection: sqlite3.Connection, target: Target) -> None:
+        """Raises NotFoundError if nothing matches, and UsageError if several things do."""
+        self._target = target
+        find(connection, target)
+
+    def look(self, connection: sqlite3.Connection, with_copies: bool) -> Forgetting:
+        """Find everything, now that no one else writes, and return what it is."""
+        row_factory, connection.row_factory = connection.row_factory, sqlite3.Row
+        try:
+            keys, files = find(connection, self._target)
+            projects = _projects(connection, self._target)
+        finally:
+            connection.row_factory = row_factory
+        found = belongings(connection, keys, files)
+        others = copies(connection, found.keys, found.own)
+        while with_copies and others:
+            more = {
+                (None if is_unique_key(copy.session_key) else copy.root, copy.session_key)
+                for copy in others
+            }
+            found = belongings(connection, found.keys | more, files)
+            others = copies(connection, found.keys, found.own)
+        found.projects = projects
+        self._found = found
+        return _described(connection, found, others)
+
+    def remove(self, batch: Batch) -> None:
+        """Remove it, in the transaction of the batch."""
+        connection, found = batch.connection, self._found
+        _note(connection, found, batch.now)
+        batch.note_directories(dict.fromkeys(found.projects))
+        for root, key in found.keys:
+            connection.execute(
+                "delete from tasks where list_key = ?1 and source_id in"
+                " (select id from sources where coalesce(?2, root) = root)",
+                (key, root),
+            )
+        for file in found.shared:
+            keys = _keys_in(found.keys, file.root)
+            if file.is_log:
+                _blank_lines(batch, file, keys)
+            else:
+                _drop_entries(batch, file, keys)
+        connection.execute(
+            "update issues set sample = null where quarantined = 1"
+            f" and file_id in ({id_list(found.documents)})"
+        )
+        batch.remove(found.own, everywhere=True)
+
+
+def _described(connection: sqlite3.Connection, found: Belongings, others: list[Copy]) -> Forgetting:
+    own = id_list(found.own)
+    sessions = session_ids(connection, found.keys)
+    rows = connection.execute(
+        "select s.session_key, s.title, x.root,"
+        " (select count(*) from messages m where m.session_id = s.id)"
+        " from sessions s join sources x on x.id = s.source_id"
+        f" where s.id in ({id_list(sessions)}) order by s.ended_at, s.session_key"
+    ).fetchall()
+    (size, messages, unnamed) = connection.execute(
+        f"select (select coalesce(sum(size), 0) from files where id in ({own})),"
+        f" (select count(*) from messages where file_id in ({own})),"
+        " (select count(*) from prompts where session_key is null and text in ("
+        f"  select text from messages where file_id in ({own}) and kind = 'prompt'))"
+    ).fetchone()
+    paths = [f"{file.root}/{file.path}" for file in found.own.values()]
+    shared = [f"{file.root}/{file.path}" for file in found.shared]
+    conversations = [Conversation(*row) for row in rows]
+    return Forgetting(
+        conversations, paths, size, messages, shared, others, unnamed, kept_beside(connection)
+    )
+
+
+def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> None:
+    """Insert the rows of `forgotten`, as pending until the database file has no traces left."""
+    exclusions = {Exclusion(key, None, root) for root, key in found.keys} | found.exclusions
+    exclusions.update(found.projects.values())
+    connection.executemany(
+        "insert into forgotten (session_key, path, root, content_length, content_hash,"
+        " forgotten_at, is_pending) values (?, ?, ?, ?, ?, ?, 1)"
+        " on conflict do update set is_pending = 1",
+        (
+            (*exclusion[:3], *(exclusion.content or (None, None)), moment)
+            for exclusion in sorted(exclusions, key=str)
+        ),
+    )
+
+
+def _blank_lines(batch: Batch, file: StoredFile, keys: frozenset[str]) -> None:
+    """Blank the lines of a log that name the conversation."""
+    frames: list[Frame] = []
+    issues: list[Record] = []
+    compressor, parser = Compressor(), Parser(file.reader, file.claim)
+    for stretch in _stretches(batch.connection, file):
+        data, records = log_without(keys, parser, stretch)
+        frames += compressor.frames(stretch.start, data)
+        issues += (r for r in records if isinstance(r, Issue) and r.reason == LEFT_OUT)
+    _blank_in_archive(batch, file.id, frames, issues)
+    derive_in(batch, [file.id])
+
+
+def _drop_entries(batch: Batch, file: StoredFile, keys: frozenset[str]) -> None:
+    """Remove a document's rows that name the conversation, and its archived bytes.
+
+    Its checkpoint becomes that of a document of which only the hash is stored, as in a sync.
+    """
+    connection = batch.connection
+    batch.touch(file.id)
+    for table, column in REFERENCES.items():
+        connection.executemany(
+            f"delete from {table} where file_id = ? and {column} = ?",
+            ((file.id, key) for key in sorted(keys)),
+        )
+    archive.clear(connection, file.id)
+    connection.execute("delete from issues where file_id = ? and reason = ?", (file.id, LEFT_OUT))
+    connection.execute("update issues set sample = null where file_id = ?", (file.id,))
+    connection.execute(
+        "insert into issues (reason, quarantined, file_id, byte_offset, byte_length)"
+        " values (?, 0, ?, 0, (select size from files where id = ?))",
+        (LEFT_OUT, file.id, file.id),
+    )
+    connection.execute(
+        "update files set offset = 0, head_hash = ? where id = ?",
+        (Prefix().checkpoint().head_hash, file.id),
+    )
+    connection.execute(f"update files set {COUNTS} where id = ?", (file.id,))
+
+
+# -- what a target names ---------------------------------------------------------------------------
+
+_LISTED = 20
+
+
+def find(connection: sqlite3.Connection, target: Target) -> tuple[set[Key], list[StoredFile]]:
+    """Return the keys of the conversations to forget, and other files to forget.
+
+    `connection` returns rows by name. A transcript stands for its conversation. Raises
+    NotFoundError if nothing matches, and UsageError, with all matches, if several do.
+    """
+    root = stored_root(real_path(target.root)) if target.root else None
+    if target.project is not None:
+        return _in_project(connection, target.project, root)
+    name = target.name or ""
+    try:
+        key = find_session(connection, name)
+    except NotFoundError:
+        key = name.strip().lower()
+        if is_unique_key(key) and naming(connection, {(None, key)}):
+            return {(None, key)}, []  # its transcript was deleted before the first sync
+        return _file(connection, name, root)
+    return {_key(connection, key, root)}, []
+
+
+def _key(connection: sqlite3.Connection, key: str, root: str | None) -> Key:
+    """Return the key with the root of the conversation; a uuid is the same in all roots."""
+    if is_unique_key(key):
+        return None, key
+    rows = connection.execute(
+        "select x.root from sessions s join sources x on x.id = s.source_id"
+        " where s.session_key = ?1 and coalesce(?2, x.root) = x.root order by x.root",
+        (key, root),
+    ).fetchall()
+    roots = [str(row[0]) for row in rows]
+    if len(roots) != 1:
+        places = "".join(f"\n  {to_copy('--root', place)}" for place in roots)
+        raise UsageError(f"{len(roots)} roots have a session {key!r}; choose one:{places}")
+    return roots[0], key
+
+
+def _file(
+    connection: sqlite3.Connection, name: str, root: str | None
+) -> tuple[set[Key], list[StoredFile]]:
+    found = [
+        file
+        for file in stored_files(connection)
+        if root in (None, file.root) and name and name in _names(file)
+    ]
+    if not found:
+        raise NotFoundError(
+            f"No session or file matches {name!r}. To see them: assoc-ingest list sessions, "
+            "assoc-ingest list files"
+        )
+    if len({(file.root, file.path) for file in found}) > 1:
+        places = "".join(f"\n  {file.root}/{file.path}" for file in found[:_LISTED])
+        raise UsageError(f"{len(found)} files are named {name!r}; give the path of one:{places}")
+    file = found[0]
+    if file.kind == "transcript" and file.session_key is not None:
+        return {_key(connection, file.session_key, root or file.root)}, []
+    return set(), found
+
+
+def _names(file: StoredFile) -> tuple[str, ...]:
+    last = file.path.split("/")[-1]
+    return file.path, f"{file.root}/{file.path}", last, last.rpartition(".")[0]
+
+
+def _projects(connection: sqlite3.Connection, target: Target) -> dict[tuple[int, str], Exclusion]:
+    """Return the projects that are forgotten of agents that keep each in a directory of its own."""
+    if target.project is None:
+        return {}
+    root = stored_root(real_path(target.root)) if target.root else None
+    ids = id_list(find_projects(connection, target.project, exactly=True))
+    rows = connection.execute(
+        "select p.source_id, p.key, x.kind from projects p join sources x on x.id = p.source_id"
+        f" where p.id in ({ids}) and coalesce(?1, x.root) = x.root",
+        (root,),
+    )
+    return {
+        (source_id, key): Exclusion(None, project_place(above, key), root)
+        for source_id, key, kind in rows
+        if (source := SOURCES.get(kind)) and (above := source.directory_of_projects)
+    }
+
+
+def _in_project(
+    connection: sqlite3.Connection, project: str, root: str | None
+) -> tuple[set[Key], list[StoredFile]]:
+    """Return all conversations of matching projects, and the files that only they have."""
+    ids = set(find_projects(connection, project, exactly=True))
+    rows = connection.execute(
+        "select s.session_key, x.root, s.project_id from sessions s"
+        " join sources x on x.id = s.source_id"
+    ).fetchall()
+    keys = {
+        _key(connection, row["session_key"], row["root"])
+        for row in rows
+        if row["project_id"] in ids and root in (None, row["root"])
+    }
+    rows = connection.execute(
+        "select id, project_id from files where project_id is not null"
+        " union select file_id, project_id from documents where project_id is not null"
+    ).fetchall()
+    inside = {row["id"] for row in rows if row["project_id"] in ids}
+    files = [
+        file
+        for file in stored_files(connection)
+        if file.id in inside and file.session_key is None and root in (None, file.root)
+    ]
+    return keys, files
+
+
+# -- what belongs to a conversation ----------------------------------------------------------------
+#
+# Its own are the files that have its key in their claim, their path or their lines, the plan that
+# is named after it, the pasted texts that only its prompts use, and the team that it leads with
+# that team's tasks. Shared are logs and lists with lines of several conversations.
+#
+# A copy of one of its own files belongs to it, too, if the path of the copy does not say whose it
+# is.
 
 
 def session_ids(connection: sqlite3.Connection, keys: Iterable[Key]) -> list[int]:
@@ -364,8 +625,7 @@ def _share(connection: sqlite3.Connection, found: Belongings, files: list[Stored
             continue
         keys = _keys_in(found.keys, file.root)
         if file.id in of_rows or (
-            (file.is_log or walk.is_unnamed(file.path))
-            and names_in_log(connection, file.id, SOURCES[file.source], file.claim, keys)
+            (file.is_log or walk.is_unnamed(file.path)) and _names_in_log(connection, file, keys)
         ):
             if walk.is_unnamed(file.path):  # it is not known which part of it to keep
                 found.own[file.id] = file
@@ -484,357 +744,321 @@ def copies(connection: sqlite3.Connection, keys: set[Key], own: Iterable[int]) -
     return [Copy(*row) for row in rows]
 
 
-# ------------------------------------------------------------------------------------------------
-# Finds what `forget` is asked to forget: a conversation, a file, or everything about a project.
+# -- lines of several conversations ----------------------------------------------------------------
+
+_KEY_BYTES = 64  # at least those of a key
 
 
-_LISTED = 20
+def _names_in_log(connection: sqlite3.Connection, file: StoredFile, keys: Collection[str]) -> bool:
+    """Does a log contain one of the uuids, even in a torn line or in somebody else's text?
 
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A session's key or a file's name, or a project; with a root if there are several."""
-
-    name: str | None = None
-    project: str | None = None
-    root: str | None = None
-    """A directory, absolute or relative."""
-
-
-def find(connection: sqlite3.Connection, target: Target) -> tuple[set[Key], list[StoredFile]]:
-    """Return the keys of the conversations to forget, and other files to forget.
-
-    `connection` returns rows by name. A transcript stands for its conversation. Raises
-    NotFoundError if nothing matches, and UsageError, with all matches, if several do.
+    In an agent's file, only the lines count that `log_without` would leave out.
     """
-    root = stored_root(real_path(target.root)) if target.root else None
-    if target.project is not None:
-        return _in_project(connection, target.project, root)
-    name = target.name or ""
-    try:
-        key = find_session(connection, name)
-    except NotFoundError:
-        key = name.strip().lower()
-        if is_unique_key(key) and naming(connection, {(None, key)}):
-            return {(None, key)}, []  # its transcript was deleted before the first sync
-        return _file(connection, name, root)
-    return {_key(connection, key, root)}, []
-
-
-def _key(connection: sqlite3.Connection, key: str, root: str | None) -> Key:
-    """Return the key with the root of the conversation; a uuid is the same in all roots."""
-    if is_unique_key(key):
-        return None, key
-    rows = connection.execute(
-        "select x.root from sessions s join sources x on x.id = s.source_id"
-        " where s.session_key = ?1 and coalesce(?2, x.root) = x.root order by x.root",
-        (key, root),
-    ).fetchall()
-    roots = [str(row[0]) for row in rows]
-    if len(roots) != 1:
-        places = "".join(f"\n  {to_copy('--root', place)}" for place in roots)
-        raise UsageError(f"{len(roots)} roots have a session {key!r}; choose one:{places}")
-    return roots[0], key
-
-
-def _file(
-    connection: sqlite3.Connection, name: str, root: str | None
-) -> tuple[set[Key], list[StoredFile]]:
-    found = [
-        file
-        for file in stored_files(connection)
-        if root in (None, file.root) and name and name in _names(file)
-    ]
-    if not found:
-        raise NotFoundError(
-            f"No session or file matches {name!r}. To see them: assoc-ingest list sessions, "
-            "assoc-ingest list files"
-        )
-    if len({(file.root, file.path) for file in found}) > 1:
-        places = "".join(f"\n  {file.root}/{file.path}" for file in found[:_LISTED])
-        raise UsageError(f"{len(found)} files are named {name!r}; give the path of one:{places}")
-    file = found[0]
-    if file.kind == "transcript" and file.session_key is not None:
-        return {_key(connection, file.session_key, root or file.root)}, []
-    return set(), found
-
-
-def _names(file: StoredFile) -> tuple[str, ...]:
-    last = file.path.split("/")[-1]
-    return file.path, f"{file.root}/{file.path}", last, last.rpartition(".")[0]
-
-
-def _projects(connection: sqlite3.Connection, target: Target) -> dict[tuple[int, str], Exclusion]:
-    """Return the projects that are forgotten of agents that keep each in a directory of its own."""
-    if target.project is None:
-        return {}
-    root = stored_root(real_path(target.root)) if target.root else None
-    ids = id_list(find_projects(connection, target.project, exactly=True))
-    rows = connection.execute(
-        "select p.source_id, p.key, x.kind from projects p join sources x on x.id = p.source_id"
-        f" where p.id in ({ids}) and coalesce(?1, x.root) = x.root",
-        (root,),
+    if not _has(connection, file.id, [key.encode() for key in keys if is_unique_key(key)]):
+        return False
+    if file.claim.agent_key is None:
+        return True
+    parser = Parser(file.reader, file.claim)
+    return any(
+        isinstance(record, Issue) and record.reason == LEFT_OUT and record.quarantined
+        for stretch in _stretches(connection, file)
+        for record in log_without(keys, parser, stretch)[1]
     )
-    return {
-        (source_id, key): Exclusion(None, project_place(above, key), root)
-        for source_id, key, kind in rows
-        if (source := SOURCES.get(kind)) and (above := source.directory_of_projects)
-    }
 
 
-def _in_project(
-    connection: sqlite3.Connection, project: str, root: str | None
-) -> tuple[set[Key], list[StoredFile]]:
-    """Return all conversations of matching projects, and the files that only they have."""
-    ids = set(find_projects(connection, project, exactly=True))
-    rows = connection.execute(
-        "select s.session_key, x.root, s.project_id from sessions s"
-        " join sources x on x.id = s.source_id"
-    ).fetchall()
-    keys = {
-        _key(connection, row["session_key"], row["root"])
-        for row in rows
-        if row["project_id"] in ids and root in (None, row["root"])
-    }
-    rows = connection.execute(
-        "select id, project_id from files where project_id is not null"
-        " union select file_id, project_id from documents where project_id is not null"
-    ).fetchall()
-    inside = {row["id"] for row in rows if row["project_id"] in ids}
-    files = [
-        file
-        for file in stored_files(connection)
-        if file.id in inside and file.session_key is None and root in (None, file.root)
-    ]
-    return keys, files
+def _stretches(connection: sqlite3.Connection, file: StoredFile) -> Iterator[Stretch]:
+    """Yield the archived lines of a log. After a lost frame, lines keep their offsets.
+
+    Raises ArchiveError for a damaged frame.
+    """
+    for run in archive.runs(archive.stored_frames(connection, file.id)):
+        pieces = (archive.unpacked(frame, file.id) for frame in run)
+        yield from cut(
+            pieces, run[0].start, lambda rest: file.reader.complete_prefix(file.claim, rest)
+        )
+
+
+def _has(connection: sqlite3.Connection, file_id: int, wanted: list[bytes]) -> bool:
+    before = b""
+    for data in archive.read(connection, file_id):
+        joined = before[-_KEY_BYTES:] + data.lower()  # a key may be split between two frames
+        if any(key in joined for key in wanted):
+            return True
+        before = joined
+    return False
 
 
 # ------------------------------------------------------------------------------------------------
-# Forgets a conversation or a file for good.
-#
-# 1. The files and rows that belong to it are found (`ownership`).
-# 2. One transaction removes them, with `secure_delete` on, so that freed pages are overwritten. It
-#    inserts rows into `forgotten`, which keep every sync from reading the data again; removes the
-#    conversation's own files; replaces its lines in the archive of shared logs by spaces, and
-#   derives
-#    the rows of those logs again; removes its entries of shared documents, and their archived
-#   bytes.
-# 3. The database is rewritten (`compact`): until then, its words remain in the full-text indexes,
-#   in
-#    free pages and in the log. After a kill, `is_pending` is still set, and `compact` finishes.
-#
-# The agent's own files are never changed.
+# Credentials: exactly that text, wherever it is in what was read.
+
+_PROBED = 24  # letters by which rows are found: a line of a private key is not shorter
+_LEAST = 6  # letters of a fingerprint that are enough to name it
+
+
+class _Credential:
+    """The credential whose fingerprint is, or begins with, that of a target."""
+
+    def __init__(self, connection: sqlite3.Connection, target: Target) -> None:
+        """Find it in the archive.
+
+        Raises NotFoundError if no credential has this fingerprint, and UsageError if several have.
+        """
+        self._secret = named(connection, target.secret or "")
+        self._row = forgotten_secret(self._secret, _salt(connection))
+        is_block = self._row.rule == KEY_BLOCK
+        self._probe = self._secret.text[:_PROBED] if is_block else self._secret.text
+
+    def look(self, connection: sqlite3.Connection, with_copies: bool) -> SecretForgetting:
+        """Return where it is. Raises DatabaseError if archived bytes are damaged."""
+        paths, places, within_words = [], 0, 0
+        for file in files_of(connection, "f.offset > 0"):
+            blanked = self._blanked(connection, file, packs=False)
+            within_words += blanked.within_words
+            if blanked.issues:
+                paths.append(_location(connection, file))
+                places += len(blanked.issues)
+        return SecretForgetting(
+            fingerprint(self._secret.text), self._secret.kind, masked(self._secret), places, paths,
+            within_words, kept_beside(connection),
+        )  # fmt: skip
+
+    def remove(self, batch: Batch) -> None:
+        """Remove it, in the transaction of the batch."""
+        row = self._row
+        start, length = row.core or (None, None)
+        batch.connection.execute(
+            "insert into forgotten_secrets (fingerprint, rule, length, core_start, core_length,"
+            " salt, hash, forgotten_at, is_pending) values (?, ?, ?, ?, ?, ?, ?, ?, 1)"
+            " on conflict do update set is_pending = 1",
+            (
+                fingerprint(self._secret.text), row.rule, row.length, start, length, row.salt,
+                row.hash, batch.now,
+            ),
+        )  # fmt: skip
+        changed = []
+        for file in files_of(batch.connection, "f.offset > 0"):
+            blanked = self._blanked(batch.connection, file, packs=True)
+            if blanked.issues:
+                _blank_in_archive(batch, file.known.id, blanked.frames, blanked.issues)
+                self._drop_entries(batch, file)
+                changed.append(file.known.id)
+        derive_in(batch, changed)
+        self._blank_rows(batch)
+
+    def _drop_entries(self, batch: Batch, file: ArchivedFile) -> None:
+        """Delete the entries of a list that have it, or they would be kept as ones that went."""
+        for table, condition in CONDITIONS.items():
+            columns = " or ".join(f'instr("{name}", :probe)' for name in _texts(batch, table))
+            rows = batch.connection.execute(
+                f"select rowid from {table} where file_id = :file and {condition}"
+                f" and gone_at is :gone and ({columns})",
+                {"file": file.known.id, "probe": self._probe, "gone": file.known.gone_at},
+            ).fetchall()
+            if rows:
+                batch.touch(file.known.id)
+                batch.connection.executemany(f"delete from {table} where rowid = ?", rows)
+
+    def _blank_rows(self, batch: Batch) -> None:
+        """Blank it in all rows: some follow from bytes that were never archived."""
+        secrets = ForgottenSecrets.of([self._row])
+        tables = batch.connection.execute(
+            "select name, exists (select 1 from pragma_table_info(l.name) where name = 'file_id')"
+            " from pragma_table_list l where schema = 'main' and type = 'table'"
+            " and name not like 'sqlite\\_%' escape '\\'"
+        ).fetchall()
+        for table, has_file in tables:
+            for column in _texts(batch, table):
+                rows = batch.connection.execute(
+                    f'select rowid, "{column}", {"file_id" if has_file else "null"} from "{table}"'
+                    f' where instr("{column}", ?)',
+                    (self._probe,),
+                ).fetchall()
+                for rowid, value, file_id in rows:
+                    data, spans = secrets.without(value.encode(), is_log=False)
+                    if spans:
+                        if file_id is not None:
+                            batch.touch(file_id)
+                        _write(batch, table, column, rowid, data.decode())
+
+    def _blanked(
+        self, connection: sqlite3.Connection, file: ArchivedFile, *, packs: bool
+    ) -> _Blanked:
+        """Return what a file is without it; its frames only with `packs`."""
+        secrets, text = ForgottenSecrets.of([self._row]), self._secret.text.encode("latin-1")
+        frames: list[Frame] = []
+        issues: list[Record] = []
+        within_words, compressor = 0, Compressor()
+        try:
+            for run in archive.runs(archive.stored_frames(connection, file.known.id)):
+                pieces = (archive.unpacked(frame, file.known.id) for frame in run)
+                for start, data, left_out in _parts(secrets, file, run[0].start, pieces):
+                    within_words += data.count(text)
+                    issues += left_out
+                    frames += compressor.frames(start, data) if packs else []
+        except ArchiveError as error:
+            raise DatabaseError(
+                f"{_location(connection, file)}: its archived bytes are damaged. Nothing was "
+                "forgotten. First run: assoc-ingest rebuild"
+            ) from error
+        return _Blanked(frames, issues, within_words)
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
-    """A conversation that is forgotten."""
+class _Blanked:
+    """What a file is without a credential."""
 
-    session_key: str
-    title: str | None
-    root: str
-    messages: int
-
-
-@dataclass(frozen=True, slots=True)
-class Forgetting:
-    """What is forgotten, or would be."""
-
-    conversations: list[Conversation]
-    files: list[str]
-    """Paths of the files that are removed as a whole."""
-    bytes: int
-    messages: int
-    shared: list[str]
-    """Paths of files in which lines or entries are left out."""
-    copies: list[Copy]
-    """Other conversations that hold copies; they stay."""
-    unnamed_prompts: int
-    """Prompts in the history with the same text that name no conversation; they stay."""
-    put_aside: list[str]
-    """Damaged databases next to this one, which may still contain the data."""
-    is_pending: bool = False
-    """Traces may remain in the database file, because it could not be rewritten."""
+    frames: list[Frame]
+    issues: list[Record]
+    within_words: int
+    """Places where its letters are a part of a longer word; they stay."""
 
 
-def forget(
-    database: Path,
-    target: Target,
-    *,
-    with_copies: bool,
-    dry_run: bool,
-    announce: Callable[[Forgetting], None],
-) -> None:
-    """Forget what `target` names; with `with_copies`, also the conversations that repeat it.
+def _salt(connection: sqlite3.Connection) -> bytes:
+    """Return the salt of the database; of a new one if nothing is forgotten yet."""
+    row = connection.execute("select salt from forgotten_secrets limit 1").fetchone()
+    return bytes(row[0]) if row is not None else token_bytes(16)
 
-    Calls `announce` with what was forgotten, or with `dry_run` would be, after the database is
-    closed, so that slow output blocks no one. Raises NotFoundError or UsageError if the target is
-    missing or ambiguous, DatabaseIOError if the disk has no room to rewrite the database (then
-    nothing is changed), and BusyError if another process writes or, after `announce`, if a reader
-    keeps old pages: then `compact` has to be run.
-    """
-    reader = open_reader(database)  # raises if there is no database; `writing` would create one
+
+def named(connection: sqlite3.Connection, name: str) -> Secret:
+    """Return the credential with a fingerprint; scanning stops where the name is a whole one."""
+    name = name.strip().lower()
+    if not _LEAST <= len(name) <= LENGTH or not set(name) <= set("0123456789abcdef"):
+        raise UsageError(
+            f"A fingerprint has {LENGTH} hexadecimal digits. To see them: assoc-ingest secrets"
+        )
+    matches: dict[str, Secret] = {}
+    for file in files_of(connection, "f.offset > 0"):
+        pieces = archive.sound_pieces(connection, file.known.id)
+        for secret in find_in(pieces, is_log=_is_log(file)):
+            key = fingerprint(secret.text)
+            if key == name:
+                return secret
+            if key.startswith(name):
+                matches[key] = secret
+    if len(matches) > 1:
+        raise UsageError(f"{len(matches)} fingerprints begin with {name}: {', '.join(matches)}")
+    if not matches:
+        raise NotFoundError(
+            f"No credential has the fingerprint {name}; it may be forgotten already. "
+            "To see them: assoc-ingest secrets, assoc-ingest forget --list"
+        )
+    return matches.popitem()[1]
+
+
+def _parts(
+    secrets: ForgottenSecrets, file: ArchivedFile, start: int, pieces: Iterable[bytes]
+) -> Iterator[tuple[int, bytes, list[Record]]]:
+    """Yield what a sync would read together: its offset, its bytes without them, and the issues."""
+    if not _is_log(file):
+        data, spans = secrets.without(b"".join(pieces), is_log=False)
+        yield start, data, issues_at(start, spans)
+        return
+    claim = claim_of(file.source, file.known)
+    complete = (lambda rest: file.source.complete_prefix(claim, rest)) if claim else len
+    for stretch, _, issues in stretches_without(secrets, cut(pieces, start, complete)):
+        yield stretch.start, stretch.data, issues
+
+
+def _is_log(file: ArchivedFile) -> bool:
+    """Is a file read line by line? Assumed of those that this version does not read."""
+    claim = claim_of(file.source, file.known)
+    return claim is None or file.source.shape(claim) == LOG
+
+
+def _location(connection: sqlite3.Connection, file: ArchivedFile) -> str:
+    (root,) = connection.execute(
+        "select root from sources where id = ?", (file.source_id,)
+    ).fetchone()
+    return f"{root}/{file.known.path}"
+
+
+def _texts(batch: Batch, table: str) -> list[str]:
+    rows = batch.connection.execute(
+        "select name from pragma_table_xinfo(?) where lower(type) = 'text' and hidden = 0", (table,)
+    )
+    return [name for (name,) in rows]
+
+
+def _write(batch: Batch, table: str, column: str, rowid: int, value: str) -> None:
     try:
-        keys, files = find(reader, target)
-        forgetting = _look(reader, keys, files, with_copies)[1] if dry_run else None
+        batch.connection.execute(
+            f'update "{table}" set "{column}" = ? where rowid = ?', (value, rowid)
+        )
+    except sqlite3.IntegrityError:  # there is an entry already that says the same without it
+        batch.connection.execute(f'delete from "{table}" where rowid = ?', (rowid,))
+
+
+# ------------------------------------------------------------------------------------------------
+# Lists what is forgotten, and undoes forgetting.
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A row of `forgotten`."""
+
+    session_key: str | None
+    path: str | None
+    root: str | None
+    forgotten_at: str
+    is_pending: int
+    secret: str | None = None
+    """The fingerprint of a credential."""
+
+
+def tombstones(database: Path) -> list[Tombstone]:
+    """Return what is forgotten, oldest first. Raises DatabaseError."""
+    reader = open_reader(database)
+    try:
+        rows = reader.execute(
+            "select session_key, path, root, forgotten_at, is_pending, null as secret"
+            " from forgotten union all select null, null, null, forgotten_at, is_pending,"
+            " fingerprint from forgotten_secrets order by forgotten_at"
+        )
+        return [Tombstone(*row) for row in rows]
     finally:
         reader.close()
-    try:
-        if not dry_run:
-            with writing(database) as connection:
-                check_room(database)
-                found, about = _settled(connection, target, with_copies)
-                _remove(connection, found)
-                # From here on it has happened, and is reported even if the rewrite fails.
-                forgetting = replace(about, is_pending=True)
-                rewrite(connection, database)
-                forgetting = about
-    finally:
-        if forgetting is not None:
-            announce(forgetting)
 
 
-def _settled(
-    connection: sqlite3.Connection, target: Target, with_copies: bool
-) -> tuple[Belongings, Forgetting]:
-    """Find the target again, now that no one else writes."""
-    connection.row_factory = sqlite3.Row
-    try:
-        keys, files = find(connection, target)
-        projects = _projects(connection, target)
-    finally:
-        connection.row_factory = None
-    found, forgetting = _look(connection, keys, files, with_copies)
-    found.projects = projects
-    return found, forgetting
+def remember(database: Path, name: str) -> list[Tombstone]:
+    """Let the next sync read something again: a conversation, by the beginning of its key, a path,
+    or a credential, by the beginning of its fingerprint.
 
-
-def _look(
-    connection: sqlite3.Connection, keys: set[Key], files: list[StoredFile], with_copies: bool
-) -> tuple[Belongings, Forgetting]:
-    found = belongings(connection, keys, files)
-    others = copies(connection, found.keys, found.own)
-    while with_copies and others:
-        more = {
-            (None if is_unique_key(copy.session_key) else copy.root, copy.session_key)
-            for copy in others
-        }
-        found = belongings(connection, found.keys | more, files)
-        others = copies(connection, found.keys, found.own)
-    return found, _described(connection, found, others)
-
-
-def _described(connection: sqlite3.Connection, found: Belongings, others: list[Copy]) -> Forgetting:
-    own = id_list(found.own)
-    sessions = session_ids(connection, found.keys)
-    rows = connection.execute(
-        "select s.session_key, s.title, x.root,"
-        " (select count(*) from messages m where m.session_id = s.id)"
-        " from sessions s join sources x on x.id = s.source_id"
-        f" where s.id in ({id_list(sessions)}) order by s.ended_at, s.session_key"
-    ).fetchall()
-    (size, messages, unnamed) = connection.execute(
-        f"select (select coalesce(sum(size), 0) from files where id in ({own})),"
-        f" (select count(*) from messages where file_id in ({own})),"
-        " (select count(*) from prompts where session_key is null and text in ("
-        f"  select text from messages where file_id in ({own}) and kind = 'prompt'))"
-    ).fetchone()
-    paths = [f"{file.root}/{file.path}" for file in found.own.values()]
-    shared = [f"{file.root}/{file.path}" for file in found.shared]
-    conversations = [Conversation(*row) for row in rows]
-    return Forgetting(
-        conversations, paths, size, messages, shared, others, unnamed, kept_beside(connection)
-    )
-
-
-# -- the transaction -----------------------------------------------------------------------------
-
-
-def _remove(connection: sqlite3.Connection, found: Belongings) -> None:
-    connection.execute("pragma secure_delete = on").fetchall()
-    with Batch(connection, Clock(connection).now()) as batch, agents_may_change(batch):
-        _note(connection, found, batch.now)
-        batch.note_directories(dict.fromkeys(found.projects))
-        for root, key in found.keys:
-            connection.execute(
-                "delete from tasks where list_key = ?1 and source_id in"
-                " (select id from sources where coalesce(?2, root) = root)",
-                (key, root),
-            )
-        for file in found.shared:
-            mine = frozenset(key for root, key in found.keys if root in (None, file.root))
-            if file.is_log:
-                _blank_lines(connection, batch, file, mine)
-            else:
-                _drop_entries(connection, batch, file, mine)
-        connection.execute(
-            "update issues set sample = null where quarantined = 1"
-            f" and file_id in ({id_list(found.documents)})"
-        )
-        batch.remove(found.own, everywhere=True)
-
-
-def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> None:
-    """Insert the rows of `forgotten`, as pending until the database file has no traces left."""
-    exclusions = {Exclusion(key, None, root) for root, key in found.keys} | found.exclusions
-    exclusions.update(found.projects.values())
-    connection.executemany(
-        "insert into forgotten (session_key, path, root, content_length, content_hash,"
-        " forgotten_at, is_pending) values (?, ?, ?, ?, ?, ?, 1)"
-        " on conflict do update set is_pending = 1",
-        (
-            (*exclusion[:3], *(exclusion.content or (None, None)), moment)
-            for exclusion in sorted(exclusions, key=str)
-        ),
-    )
-
-
-def _blank_lines(
-    connection: sqlite3.Connection, batch: Batch, file: StoredFile, keys: frozenset[str]
-) -> None:
-    """Re-parse a log from its archive, without the lines that name the conversation."""
-    known = known_file(connection, file.id)
-    if known is None:
-        return
-    source, claim = SOURCES[file.source], file.claim
-    frames = archive.stored_frames(connection, file.id)
-    blanked_before = issues_outside_archive(connection, file.id, is_log=True)
-    opened = batch.open_archived(file.source_id, claim, known)
-    archive.clear(connection, file.id)
-    batch.add(opened, blanked_before, [], None, 0)
-    compressor, parser = Compressor(), Parser(source, claim)
-    for stretch in stretches(frames, file.id, source, claim):
-        data, records = log_without(keys, parser, stretch)
-        records.extend(first_records(claim, stretch.start))
-        if stretch.long_line:
-            records.append(Issue(LONG_LINE, 1, None, stretch.first_line, stretch.long_line))
-        batch.add(opened, records, compressor.frames(stretch.start, data), None, len(data))
-        opened.context = parser.context
-
-
-def _drop_entries(
-    connection: sqlite3.Connection, batch: Batch, file: StoredFile, keys: frozenset[str]
-) -> None:
-    """Remove a document's rows that name the conversation, and its archived bytes.
-
-    Its checkpoint becomes that of a document of which only the hash is stored, as in a sync.
+    What the agent has deleted in the meantime stays lost. Returns what is no longer forgotten.
+    Raises NotFoundError if nothing that is forgotten matches, BusyError if another process writes.
     """
-    batch.touch(file.id)
-    for table, column in REFERENCES.items():
-        connection.executemany(
-            f"delete from {table} where file_id = ? and {column} = ?",
-            ((file.id, key) for key in sorted(keys)),
+    wanted = name.strip().lower()
+    back = [
+        stone
+        for stone in tombstones(database)
+        if (wanted and (stone.session_key or stone.secret or "").lower().startswith(wanted))
+        or name.rstrip("/") in _spellings(stone)
+    ]
+    if not back:
+        raise NotFoundError(
+            f"No forgotten session, file or credential matches {name!r}. To see them: "
+            "assoc-ingest forget --list"
         )
-    archive.clear(connection, file.id)
-    connection.execute("delete from issues where file_id = ? and reason = ?", (file.id, LEFT_OUT))
-    connection.execute("update issues set sample = null where file_id = ?", (file.id,))
-    connection.execute(
-        "insert into issues (reason, quarantined, file_id, byte_offset, byte_length)"
-        " values (?, 0, ?, 0, (select size from files where id = ?))",
-        (LEFT_OUT, file.id, file.id),
-    )
-    connection.execute(
-        "update files set offset = 0, head_hash = ? where id = ?",
-        (Prefix().checkpoint().head_hash, file.id),
-    )
-    connection.execute(f"update files set {COUNTS} where id = ?", (file.id,))
+    with (
+        writing(database) as connection,
+        Batch(connection, Clock(connection).now()) as batch,
+        agents_may_change(batch),
+    ):
+        connection.executemany(
+            "delete from forgotten where session_key is ? and path is ? and root is ?",
+            ((stone.session_key, stone.path, stone.root) for stone in back),
+        )
+        connection.executemany(
+            "delete from forgotten_secrets where fingerprint = ?",
+            ((stone.secret,) for stone in back if stone.secret is not None),
+        )
+        connection.execute(  # this marker never matches, so the whole file is read again
+            "update files set head_hash = null, mtime_ns = 0 where id in"
+            " (select file_id from issues where reason in (?, ?))",
+            REASONS,
+        )
+    return back
+
+
+def _spellings(stone: Tombstone) -> tuple[str, ...]:
+    path = (stone.path or "").rstrip("/")
+    return (path, f"{stone.root}/{path}") if path else ()
