@@ -15,7 +15,10 @@ _OTHERS = {
         " Datasette as `ask-list-sessions`.",
     ),
     "search": ("Search", "What `assoc-ingest search` runs, store by store."),
-    "pages": ("Pages", "What `assoc-ingest show` and the pages of `assoc-ingest serve` read."),
+    "pages": (
+        "Pages",
+        "What `assoc-ingest show` and the pages of `assoc-ingest serve` read, by area.",
+    ),
 }
 """The folders beside the reports: their heading, and who runs what lies in them."""
 
@@ -74,7 +77,7 @@ def _queries(heading: str, queries: Iterable[Query], description: str = "") -> I
     for query in queries:
         answer = f"**{query.title}.** {query.description}".strip()
         parameters = ", ".join(f"`{name}`" for name in query.parameters)
-        link = f"[{query.stem}](../queries/{query.path}.sql)"
+        link = f"[{query.stem}](../queries/{query.file})"
         yield f"| {link} | {_cell(answer)} | {parameters} |"
 
 

@@ -188,10 +188,10 @@ def _parts_of_paths(file: str) -> frozenset[str]:
 @cache
 def _queries() -> dict[str, str]:
     """Return the file of each query, by what names it in code: its path, for users its stem."""
-    files = [
-        path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "queries").rglob("*.sql"))
-    ]
-    paths = {file.removeprefix("queries/").removesuffix(".sql"): file for file in files}
+    from assoc_ingest import sql
+
+    queries = [query for folder in sql.FOLDERS for query in sql.queries(folder).values()]
+    paths = {query.path: f"queries/{query.file}" for query in queries}
     reports = {path.removeprefix("reports/"): file for path, file in paths.items()}
     lists = {path.replace("lists/", "list_"): file for path, file in paths.items()}
     return {**reports, **lists, **paths}

@@ -48,7 +48,7 @@ def test_the_readme_is_short() -> None:
 def test_every_query_is_described() -> None:
     page = (ROOT / "docs" / "queries.md").read_text("utf-8")
     queries = [query for folder in sql.FOLDERS for query in sql.queries(folder).values()]
-    links = {query.path: f"\n| [{query.stem}](../queries/{query.path}.sql) |" for query in queries}
+    links = {query.path: f"\n| [{query.stem}](../queries/{query.file}) |" for query in queries}
     assert [path for path, link in links.items() if link not in page] == []
     headings = re.findall("^## (.*)", page, re.M)
     assert headings[: len(sql.GROUPS)] == list(sql.GROUPS.values())

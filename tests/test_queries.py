@@ -114,8 +114,25 @@ def _run(
 def test_every_file_lies_in_a_folder_that_the_program_knows() -> None:
     root = Path(str(sql.data("queries")))
     found = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
-    assert found == {f"{name}.sql" for name in NAMES}
+    assert found == {sql.query(name).file for name in NAMES}
     assert {path.name for path in root.iterdir()} == set(sql.FOLDERS)
+
+
+def test_no_two_queries_of_an_area_have_one_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = tmp_path / "queries" / "pages"
+    pages.mkdir(parents=True)
+    for area in ("blame", "fix"):
+        text = f"-- {area}\n\n-- name: calls\n-- Calls\nselect 1\n\n-- name: {area}\nselect 2\n"
+        (pages / f"{area}.sql").write_text(text)
+    monkeypatch.setattr(sql, "data", lambda *parts: tmp_path.joinpath(*parts))
+    sql._by_area.cache_clear()
+    with pytest.raises(ValueError, match="have a query calls"):
+        sql._by_area()
+    (pages / "fix.sql").unlink()
+    assert sql._by_area()["blame"] == ("pages/blame.sql", "select 2\n")
+    sql._by_area.cache_clear()
 
 
 @pytest.mark.parametrize("name", NAMES)

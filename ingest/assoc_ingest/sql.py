@@ -1,9 +1,12 @@
 """Loads the SQL files: migrations in `schema/`, queries in `queries/`.
 
-`data()` finds a shipped file, in a wheel as in a checkout. A query file starts with a comment: its
-first line is the title, the other comment lines are the description, and the line `-- Group: cost`
-of a report says under which heading it is listed; `:name` is a parameter. SQL that reads is in
-these files, so that the command line, Datasette and a SQLite shell can run the same text.
+`data()` finds a shipped file, in a wheel as in a checkout. A query starts with a comment: its first
+line is the title, the other comment lines are the description, and the line `-- Group: cost` of a
+report says under which heading it is listed; `:name` is a parameter. SQL that reads is in these
+files, so that the command line, Datasette and a SQLite shell can run the same text.
+
+What people run by name is one file each. In `queries/pages/`, a file has the queries of one area;
+the line `-- name: session_links` begins one.
 """
 
 from __future__ import annotations
@@ -32,7 +35,10 @@ VIEWS = ("schema", f"{VIEWS_NAME}.sql")
 NEW_SCHEMA = ("schema", "new", "schema.sql")
 """What all migrations but the views add up to, and the record of them: see `make schema`."""
 
-FOLDERS = ("reports", "lists", "search", "pages")
+AREAS = "pages"
+"""The folder whose files have several queries each."""
+
+FOLDERS = ("reports", "lists", "search", AREAS)
 """The folders of `queries/`: reports, which are run by name; queries of `list`; queries of
 `search`; and those of `show`, the pages of `serve` and the rest of the code."""
 
@@ -50,11 +56,12 @@ GROUPS = {
 
 _text_or_comment = re.compile(r"('(?:[^']|'')*')|--[^\n]*")
 _GROUP = "Group:"
+_NAME = "\n-- name: "
 _quoted_or_parameter = re.compile(r"'(?:[^']|'')*'|--[^\n]*|(?<![:\w]):([a-z_]\w*)")
 
 
 class Query(NamedTuple):
-    """A query: the path of its file, its description, and its SQL."""
+    """A query: its name, its description, and its SQL."""
 
     folder: str
     stem: str
@@ -63,10 +70,12 @@ class Query(NamedTuple):
     group: str
     sql: str
     parameters: tuple[str, ...]
+    file: str
+    """Its file, below `queries/`."""
 
     @property
     def path(self) -> str:
-        """Its name in the code: its path below `queries/`, without `.sql`."""
+        """Its name in the code: the folder below `queries/`, and its name there."""
         return f"{self.folder}/{self.stem}"
 
     @property
@@ -89,17 +98,41 @@ def data(*parts: str) -> Traversable:
 
 @cache
 def query(path: str) -> Query:
-    """Return the query whose file is `queries/<path>.sql`."""
+    """Return a query by its name in the code, such as `reports/coverage`."""
     folder, stem = path.split("/")
+    if folder == AREAS:
+        file, text = _by_area()[stem]
+        return parse_query(folder, stem, text, file)
     return parse_query(folder, stem, data("queries", folder, f"{stem}.sql").read_text("utf-8"))
 
 
 @cache
 def queries(folder: str) -> dict[str, Query]:
-    """Return the queries of a folder by the stem of their file, sorted by name."""
-    names = (entry.name for entry in data("queries", folder).iterdir())
-    stems = sorted(name.removesuffix(".sql") for name in names if name.endswith(".sql"))
+    """Return the queries of a folder, sorted by name."""
+    if folder == AREAS:
+        stems = sorted(_by_area())
+    else:
+        stems = sorted(file.removesuffix(".sql") for file in _files(folder))
     return {stem: query(f"{folder}/{stem}") for stem in stems}
+
+
+def _files(folder: str) -> list[str]:
+    names = (entry.name for entry in data("queries", folder).iterdir())
+    return [name for name in names if name.endswith(".sql")]
+
+
+@cache
+def _by_area() -> dict[str, tuple[str, str]]:
+    """Return the file and the text of each query of `queries/pages/` by its name."""
+    texts: dict[str, tuple[str, str]] = {}
+    for file in _files(AREAS):
+        _, *parts = data("queries", AREAS, file).read_text("utf-8").split(_NAME)
+        for part in parts:
+            name, _, text = part.partition("\n")
+            if name in texts:
+                raise ValueError(f"{AREAS}/{file} and {texts[name][0]} have a query {name}")
+            texts[name] = f"{AREAS}/{file}", text
+    return texts
 
 
 @cache
@@ -136,8 +169,8 @@ def count(connection: sqlite3.Connection, query: Query, parameters: Mapping[str,
     return int(rows)
 
 
-def parse_query(folder: str, stem: str, text: str) -> Query:
-    """Split the leading comment of a query file into title, description and group."""
+def parse_query(folder: str, stem: str, text: str, file: str | None = None) -> Query:
+    """Split the leading comment of a query into title, description and group."""
     comments = []
     for line in text.splitlines():
         if not line.startswith("--"):
@@ -148,7 +181,8 @@ def parse_query(folder: str, stem: str, text: str) -> Query:
     description = " ".join(line for line in rest if not line.startswith(_GROUP)).strip()
     found = (match.group(1) for match in _quoted_or_parameter.finditer(text))
     parameters = tuple(dict.fromkeys(parameter for parameter in found if parameter))
-    return Query(folder, stem, title, description, group, text, parameters)
+    file = file or f"{folder}/{stem}.sql"
+    return Query(folder, stem, title, description, group, text, parameters, file)
 
 
 def migration_names() -> list[str]:

@@ -1,3 +1,95 @@
+-- What a search shows of its hits
+
+-- name: hits
+-- What a hit shows
+-- For each [what, id, session_key, source] of the JSON array :places what its conversation is, and of
+-- a message where it was said. The whole text is that of a message or a title; that of other entries
+-- is in pages/entry.
+select
+    x.what,
+    x.id,
+    case x.what
+        when 'message' then coalesce(m.text, m.tool_text)
+        when 'session' then s.title
+    end as text,
+    m.model,
+    coalesce((
+        select c.value
+        from contexts c
+        where c.file_id = m.file_id and c.name = 'git_branch' and c.byte_offset <= m.byte_offset
+        order by c.byte_offset desc limit 1
+    ), s.git_branch) as branch,
+    s.cwd,
+    (select p.path from projects p where p.id = s.project_id) as project_path,
+    s.kind as session_kind,
+    exists (
+        select 1
+        from files t
+        where t.session_id = s.id and t.kind = 'transcript' and t.gone_at is null
+    ) as has_transcript,
+    m.file_id,
+    a.agent_key
+from (
+    select
+        json_extract(value, '$[0]') as what,
+        json_extract(value, '$[1]') as id,
+        json_extract(value, '$[2]') as session_key,
+        json_extract(value, '$[3]') as source
+    from json_each(coalesce(nullif(:places, ''), '[]'))
+) x
+left join messages m on x.what = 'message' and m.id = x.id
+left join files f on f.id = m.file_id
+left join subagents a on a.id = f.subagent_id
+left join sessions s on s.id = (
+    select o.id
+    from sessions o
+    join sources r on r.id = o.source_id
+    where o.session_key = x.session_key
+      and r.kind = x.source
+    order by o.id
+    limit 1
+)
+
+-- name: hit_facts
+-- What messages can be limited to
+-- For each message of the JSON array :ids its role, its model and the branch on which it was said.
+select
+    m.id,
+    m.role,
+    m.model,
+    nullif(coalesce((
+        select c.value
+        from contexts c
+        where c.file_id = m.file_id and c.name = 'git_branch' and c.byte_offset <= m.byte_offset
+        order by c.byte_offset desc
+        limit 1
+    ), s.git_branch), '') as branch
+from json_each(coalesce(nullif(:ids, ''), '[]')) j
+cross join messages m on m.id = j.value
+left join sessions s on s.id = m.session_id
+
+-- name: first_prompts
+-- What conversations are about
+-- Of each session of the JSON array :keys, its title, if one was given to it, and its first prompts.
+select
+    s.session_key,
+    iif(s.title_source in ('prompt', 'history', 'id'), null, s.title) as title,
+    (
+        select group_concat(x.text, char(10))
+        from (
+            select substr(m.text, 1, 2000) as text
+            from messages m
+            where m.session_id = s.id
+              and m.kind = 'prompt'
+              and m.subagent_id is null
+            order by m.id
+            limit 2
+        ) x
+    ) as prompts
+from json_each(coalesce(nullif(:keys, ''), '[]')) k
+cross join sessions s on s.session_key = k.value
+
+-- name: session_find
 -- Find in one conversation
 -- Places in the files of the conversation :session, its subagents included, whose texts match an
 -- FTS5 expression, in the order of each file. What repeats a text of the conversation is left out.
@@ -92,3 +184,18 @@ where o.id in (select f.id from found f)
     )
   )
 limit cast(coalesce(nullif(:limit, ''), 20000) as integer)
+
+-- name: message_text
+-- The text of one message
+-- Whole, whichever of the two columns holds it, and the line that it comes from.
+select
+    coalesce(m.text, m.tool_text) as text,
+    f.path,
+    m.is_cut,
+    m.byte_offset,
+    m.byte_length,
+    m.block,
+    m.file_id
+from messages m
+join files f on f.id = m.file_id
+where m.id = :id

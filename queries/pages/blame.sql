@@ -1,0 +1,172 @@
+-- Who made a file, a commit or a pull request
+
+-- name: blame_calls
+-- Calls by what they were given
+-- Calls whose input an FTS5 expression finds, of the JSON array :actions, the last read first, at most
+-- :limit. Begin the expression with {tool_text joined_tool_text} : for what tools were given.
+select
+    t.name as tool,
+    t.action,
+    t.target,
+    t.paths,
+    t.started_at as timestamp,
+    t.ended_at,
+    t.call_id,
+    t.result_id,
+    s.cwd,
+    t.file_id,
+    t.byte_offset,
+    t.session_id,
+    t.subagent_id
+from messages_fts
+-- A cross join is never reordered: the index comes first, then the few calls among the messages.
+cross join tool_calls t on t.call_id = messages_fts.rowid
+cross join messages m on m.id = t.call_id
+cross join sessions s on s.id = t.session_id
+where messages_fts match coalesce(nullif(:match, ''), '""')
+  and t.action in (select value from json_each(coalesce(nullif(:actions, ''), '[]')))
+  and t.status not in ('declined', 'error')
+  and m.copy_of is null
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
+order by messages_fts.rowid desc
+limit cast(coalesce(nullif(:limit, ''), 1000) as integer)
+
+-- name: blame_results
+-- Calls by what they gave
+-- Calls whose result an FTS5 expression finds, the first read first, at most :limit. Begin the
+-- expression with {tool_text joined_tool_text} :.
+select
+    t.name as tool,
+    t.action,
+    t.target,
+    m.timestamp,
+    t.started_at,
+    t.call_id,
+    t.result_id,
+    m.file_id,
+    m.byte_offset,
+    t.session_id,
+    t.subagent_id
+from messages_fts
+-- A cross join is never reordered: the index comes first, then the few calls among the messages.
+cross join tool_calls t on t.result_id = messages_fts.rowid
+cross join messages m on m.id = t.result_id
+cross join sessions s on s.id = t.session_id
+where messages_fts match coalesce(nullif(:match, ''), '""')
+  and m.copy_of is null
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
+order by messages_fts.rowid
+limit cast(coalesce(nullif(:limit, ''), 1000) as integer)
+
+-- name: blame_said
+-- What was said with these words
+-- Messages of people and agents that an FTS5 expression finds, the last read first, at most :limit.
+-- Begin the expression with {text joined_text} :.
+select
+    m.id,
+    m.kind,
+    m.timestamp,
+    m.file_id,
+    m.byte_offset,
+    m.session_id,
+    m.subagent_id
+from messages_fts
+-- A cross join is never reordered: the index comes first, else every message would be visited.
+cross join messages m on m.id = messages_fts.rowid
+cross join sessions s on s.id = m.session_id
+where messages_fts match coalesce(nullif(:match, ''), '""')
+  and m.copy_of is null
+  and m.kind in (
+      'prompt', 'queued_prompt', 'text', 'thinking', 'command', 'agent_prompt', 'agent_message',
+      'compact_summary'
+  )
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
+order by messages_fts.rowid desc
+limit cast(coalesce(nullif(:limit, ''), 200) as integer)
+
+-- name: blame_texts
+-- Texts of a few messages
+-- The messages :ids, a JSON array.
+select
+    m.id,
+    coalesce(m.text, m.tool_text) as text
+from messages m
+where m.id in (select value from json_each(coalesce(nullif(:ids, ''), '[]')))
+
+-- name: blame_conversations
+-- Conversations by their ids
+-- Title, project, branch and source of the sessions :ids, a JSON array.
+select
+    s.id,
+    s.session_key,
+    s.title,
+    p.name as project,
+    coalesce(p.same_as, p.id) as project_id,
+    s.git_branch,
+    s.cwd,
+    s.started_at,
+    s.ended_at,
+    r.kind as source
+from sessions s
+cross join sources r on r.id = s.source_id
+left join projects p on p.id = s.project_id
+where s.id in (select value from json_each(coalesce(nullif(:ids, ''), '[]')))
+
+-- name: blame_places
+-- Files and subagents that evidence names
+-- For each [file, byte_offset, subagent] of the JSON array :places the path of the file, the type of
+-- the subagent, the branch there, and the texts of the line.
+select
+    json_extract(x.value, '$[0]') as file_id,
+    json_extract(x.value, '$[1]') as byte_offset,
+    r.root || '/' || f.path as file,
+    coalesce(a.agent_type, a.agent_key) as subagent,
+    (
+        select group_concat(coalesce(m.text, m.tool_text), char(10))
+        from messages m
+        where m.file_id = f.id
+          and m.byte_offset = json_extract(x.value, '$[1]')
+    ) as texts,
+    (
+        select c.value
+        from contexts c
+        where c.file_id = f.id
+          and c.name = 'git_branch'
+          and c.byte_offset <= json_extract(x.value, '$[1]')
+        order by c.byte_offset desc
+        limit 1
+    ) as branch
+from json_each(coalesce(nullif(:places, ''), '[]')) x
+cross join files f on f.id = json_extract(x.value, '$[0]')
+cross join sources r on r.id = f.source_id
+left join subagents a on a.id = json_extract(x.value, '$[2]')
+
+-- name: pull_request_links
+-- Pull requests that conversations name as theirs
+-- Links to the pull request number :number, the oldest first.
+select
+    i.url,
+    i.title,
+    i.timestamp,
+    i.file_id,
+    i.byte_offset,
+    i.session_id
+from links i
+join sessions s on s.id = i.session_id
+where i.kind = 'pull_request'
+  and i.url like '%/' || :number
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
+order by i.timestamp, i.id
+limit 200

@@ -1,0 +1,250 @@
+-- Tokens and costs
+
+-- name: usage_total
+-- Usage in all
+-- What the reports on usage add up to: each response once. Of partial responses the number of
+-- output tokens is not known to its end.
+select
+    round(sum(c.cost_microusd) / 1000000.0, 6) as cost_usd,
+    coalesce(sum(c.input_tokens), 0) as input_tokens,
+    coalesce(sum(c.output_tokens), 0) as output_tokens,
+    coalesce(sum(c.cache_read_tokens), 0) as cache_read_tokens,
+    coalesce(sum(c.cache_write_tokens), 0) as cache_write_tokens,
+    count(*) as responses,
+    count(distinct c.session_id) as sessions,
+    coalesce(sum(c.cost_microusd is null), 0) as unpriced,
+    coalesce(sum(c.partial), 0) as partial
+from response_costs c
+left join sessions s on s.id = c.session_id
+where (coalesce(:since, '') = '' or c.timestamp >= :since)
+  and (coalesce(:until, '') = '' or c.timestamp < :until)
+  and (coalesce(:model, '') = '' or c.model = :model)
+  and (coalesce(:session, '') = '' or s.session_key = :session)
+  and (
+    coalesce(:source, '') = ''
+    or s.source_id in (select r.id from sources r where r.kind = :source)
+  )
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
+
+-- name: usage_partial
+-- Partial responses by model, day, session and project
+-- What an estimate of them follows from. Those without written_bytes are unmeasured. Of the others:
+-- begun_tokens is the output that they state, written_bytes the length of what they wrote, and worth
+-- is each of the two times the price of output, in millionths of a dollar for a million.
+select
+    c.model,
+    strftime('%Y-%m-%d', c.timestamp, 'localtime') as day,
+    strftime('%Y-%m', c.timestamp, 'localtime') as month,
+    date(c.timestamp, 'localtime', '-6 days', 'weekday 1') as week_of,
+    s.session_key,
+    coalesce(p.same_as, p.id) as id,
+    count(*) as partial,
+    sum(c.written_bytes is null) as unmeasured,
+    sum(iif(c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
+    sum(c.written_bytes) as written_bytes,
+    sum(iif(c.written_bytes is not null, c.output_tokens * c.output_price, 0)) as begun_worth,
+    sum(c.written_bytes * c.output_price) as written_worth
+from response_costs c
+left join sessions s on s.id = c.session_id
+left join projects p on p.id = s.project_id
+where c.partial = 1
+  and (coalesce(:since, '') = '' or c.timestamp >= :since)
+  and (coalesce(:until, '') = '' or c.timestamp < :until)
+  and (coalesce(:model, '') = '' or c.model = :model)
+  and (coalesce(:session, '') = '' or s.session_key = :session)
+  and (
+    coalesce(:source, '') = ''
+    or s.source_id in (select r.id from sources r where r.kind = :source)
+  )
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
+group by c.model, day, c.session_id
+
+-- name: sessions_usage
+-- Cost of sessions, and whether they can be resumed
+-- Of the sessions in the JSON array :sessions of their ids. unpriced counts the responses whose
+-- cost is unknown, and which the cost leaves out, partial those without a final count.
+select
+    s.id,
+    exists (
+        select 1
+        from files f
+        where f.session_id = s.id and f.kind = 'transcript' and f.gone_at is null
+    ) as is_there,
+    (select p.path from projects p where p.id = s.project_id) as project_path,
+    u.cost_usd,
+    u.unpriced,
+    u.partial
+from sessions s
+left join (
+    select
+        c.session_id,
+        round(sum(c.cost_microusd) / 1000000.0, 6) as cost_usd,
+        sum(c.cost_microusd is null) as unpriced,
+        sum(c.partial) as partial
+    from response_costs c
+    where c.session_id in (select value from json_each(nullif(:sessions, '')))
+    group by c.session_id
+) u on u.session_id = s.id
+where s.id in (select value from json_each(nullif(:sessions, '')))
+
+-- name: sessions_partial
+-- Partial responses of sessions, by model
+-- Of the sessions in the JSON array :sessions of their ids. The measures are those of usage_partial.
+select
+    c.session_id,
+    c.model,
+    count(*) as partial,
+    sum(c.written_bytes is null) as unmeasured,
+    sum(iif(c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
+    sum(c.written_bytes) as written_bytes,
+    sum(iif(c.written_bytes is not null, c.output_tokens * c.output_price, 0)) as begun_worth,
+    sum(c.written_bytes * c.output_price) as written_worth
+from response_costs c
+where c.session_id in (select value from json_each(nullif(:sessions, '')))
+  and c.partial = 1
+group by c.session_id, c.model
+
+-- name: subagents_partial
+-- Partial responses of subagents, by model
+-- Of the subagents in the JSON array :agents of their keys. A subagent that two homes have is two
+-- rows with one key. The measures are those of usage_partial.
+select
+    a.id,
+    a.agent_key,
+    s.session_key,
+    c.model,
+    count(*) as partial,
+    sum(c.written_bytes is null) as unmeasured,
+    sum(iif(c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
+    sum(c.written_bytes) as written_bytes,
+    sum(iif(c.written_bytes is not null, c.output_tokens * c.output_price, 0)) as begun_worth,
+    sum(c.written_bytes * c.output_price) as written_worth
+from subagents a
+join response_costs c on c.subagent_id = a.id
+left join sessions s on s.id = a.session_id
+where a.agent_key in (select value from json_each(nullif(:agents, '')))
+  and c.partial = 1
+group by a.id, c.model
+
+-- name: output_rates
+-- Output tokens for each byte that a model writes
+-- Of the complete responses of each model: their output tokens, and the length of what they wrote.
+select
+    model,
+    count(*) as responses,
+    sum(output_tokens) as output_tokens,
+    sum(written_bytes) as written_bytes
+from responses
+where partial = 0 and written_bytes > 0
+group by model
+
+-- name: models
+-- Models in the order of their first use
+-- The first :limit by name, each found by one look into an index, however many responses there are.
+with recursive known (model, place) as (
+    select (select min(r.model) from responses r), 1
+    union all
+    select (select min(r.model) from responses r where r.model > k.model), k.place + 1
+    from known k
+    where k.model is not null
+      and k.place < cast(coalesce(nullif(:limit, ''), 200) as integer)
+)
+select
+    k.model,
+    (select min(r.timestamp) from responses r where r.model = k.model) as first_at
+from known k
+where k.model is not null
+order by first_at is null, first_at, k.model
+
+-- name: dashboard_usage
+-- Usage by hour, model and project
+-- Tokens and cost of each hour (local time), model and project, newest first: one pass over the responses
+-- for all that the dashboard shows of them. :since is a time, :limit ends after so many.
+select
+    strftime('%Y-%m-%dT%H', c.timestamp, 'localtime') as hour,
+    c.model,
+    p.name as project,
+    sum(c.cost_microusd) as cost_microusd,
+    sum(c.input_tokens) as input_tokens,
+    sum(c.output_tokens) as output_tokens,
+    sum(c.cache_read_tokens) as cache_read_tokens,
+    sum(c.cache_write_tokens) as cache_write_tokens,
+    count(*) as responses,
+    sum(c.cost_microusd is null) as unpriced,
+    sum(c.partial) as partial,
+    sum(iif(c.partial = 1, c.written_bytes is null, 0)) as unmeasured,
+    sum(iif(c.partial = 1 and c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
+    sum(iif(c.partial = 1, c.written_bytes, 0)) as written_bytes,
+    sum(iif(c.partial = 1 and c.written_bytes is not null, c.output_tokens * c.output_price, 0))
+        as begun_worth,
+    sum(iif(c.partial = 1, c.written_bytes * c.output_price, 0)) as written_worth,
+    coalesce(p.same_as, p.id) as project_id
+from response_costs c
+left join sessions s on s.id = c.session_id
+left join projects p on p.id = s.project_id
+where c.timestamp is not null
+  and (coalesce(:since, '') = '' or c.timestamp >= :since)
+group by hour, c.model, coalesce(p.same_as, p.id)
+order by hour desc, c.model, p.id
+limit cast(coalesce(nullif(:limit, ''), -1) as integer)
+
+-- name: dashboard_projects
+-- Projects by their newest session
+-- Conversations, prompts and tool calls of each project in the sessions that ended after :since. Of a
+-- repository, sessions_with_worktrees has those of its worktrees too, and worktrees their ids (JSON).
+with own as materialized (
+    select
+        coalesce(p.same_as, p.id) as project_id,
+        sum(s.message_count + s.copied_message_count > 0) as sessions,
+        sum(s.prompt_count) as prompts,
+        sum(s.tool_call_count) as tool_calls,
+        max(s.ended_at) as last_activity
+    from sessions s
+    join projects p on p.id = s.project_id
+    where s.kind in ('main', 'background')
+      and not exists (
+        select 1
+        from sessions l
+        where l.id = s.linked_session_id and l.message_count + l.copied_message_count > 0
+      )
+      and (coalesce(:since, '') = '' or s.ended_at >= :since)
+    group by coalesce(p.same_as, p.id)
+),
+worktrees as materialized (
+    select
+        coalesce(q.same_as, q.id) as parent_id,
+        sum(o.sessions) as sessions,
+        max(o.last_activity) as last_activity,
+        json_group_array(p.id) as ids
+    from own o
+    join projects p on p.id = o.project_id
+    join projects q on q.id = p.parent_id
+    group by coalesce(q.same_as, q.id)
+),
+active as (
+    select project_id from own
+    union
+    select parent_id from worktrees
+)
+select
+    p.name as project,
+    coalesce(o.sessions, 0) as sessions,
+    coalesce(o.sessions, 0) + w.sessions as sessions_with_worktrees,
+    coalesce(o.prompts, 0) as prompts,
+    coalesce(o.tool_calls, 0) as tool_calls,
+    coalesce(o.last_activity, w.last_activity) as last_activity,
+    p.on_disk,
+    p.path,
+    w.ids as worktrees,
+    p.id
+from active a
+join projects p on p.id = a.project_id
+left join own o on o.project_id = p.id
+left join worktrees w on w.parent_id = p.id
+order by 6 desc, p.id
