@@ -16,7 +16,7 @@ from tests.support.web import Page, Site
 
 from assoc_ingest import sql, terminal
 from assoc_ingest.ask import filters
-from assoc_ingest.web import conversations, serve
+from assoc_ingest.web import conversations, pages, serve
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -247,17 +247,21 @@ def test_a_state_is_what_the_list_of_open_things_says(
             rows.message(file, "text", "of an agent", subagent_id=rows.add(
                 "subagents", agent_key=kind, source_id=rows.source))  # fmt: skip
 
-    words = made(fill).get(LIST).words
+    site = made(fill)
+    words = site.get(LIST).words
     shown = {
         kind: state
         for kind in kinds
-        for state in ("ended with an error", "interrupted", "in the middle of a turn")
+        for state in ("ended with an error", "interrupted", "unfinished")
         if f" {kind} {state} " in words
     }
     assert len(shown) == len(kinds) - 1
     with closing(reader(tmp_path / "db.db")) as connection:
         said = {row["text"]: row["status"] for row in sql.ask(connection, "lists/open", limit=99)}
-    assert shown == said
+    assert shown == {kind: pages.STATES.get(state, state) for kind, state in said.items()}
+    report = site.get("/db/ask-list-open").text
+    assert '<div class="ai-cell">unfinished</div>' in report
+    assert '<div class="ai-cell">in the middle' not in report
 
 
 # -- the first page ------------------------------------------------------------------------------
@@ -312,7 +316,7 @@ def test_the_last_7_days_are_those_of_today_and_say_their_dates(
     assert "The last 7 days (11–17 May) 0 conversations" in page.words
     assert "The last 7 days of the record (31 Jan – 6 Feb) 3 conversations" in page.words
     dashboard = site.get("/-/assoc/dashboard")
-    assert "Sessions 4" in dashboard.words, "nothing in 90 days: a year is shown"
+    assert "Conversations 4" in dashboard.words, "nothing in 90 days: a year is shown"
     assert '<b aria-current="true">a year</b>' in dashboard.text
 
 

@@ -205,7 +205,7 @@ def test_an_address_with_the_id_of_a_row_leads_to_the_one_with_its_line(
     assert site.get(f"{HERE}?_after={row}").headers["location"] == f"{HERE}?after=301"
     elsewhere = site.get(f"{FORK}?_at={row}")  # of another conversation, or of none any more
     assert elsewhere.status == 200
-    assert f"There is no message {row} in this conversation" in elsewhere.words
+    assert f"This conversation has no message {row}" in elsewhere.words
     assert "novelty 1" in elsewhere.words
 
 
@@ -213,11 +213,11 @@ def test_an_address_with_the_id_of_a_row_leads_to_the_one_with_its_line(
 def test_a_fork_folds_what_it_copied_and_says_where_it_becomes_new(site: Site) -> None:
     page = site.get(FORK)
     assert page.text.count('<div class="ai-copies">') == 1
-    copies, own = page.text.split("This conversation becomes new here")
+    copies, own = page.text.split("New messages start here")
     assert "6 messages copied from another conversation" in copies
-    assert re.search(rf'First said in <a href="{re.escape(HERE)}\?at=1#L1">', copies)
-    assert f'<a href="{FORK}?at=7#L7">Where this conversation becomes new</a>' in copies
-    assert f'<a href="{HERE}?at=2#L2">first said here</a>' in copies
+    assert re.search(rf'Copied from <a href="{re.escape(HERE)}\?at=1#L1">', copies)
+    assert f'<a href="{FORK}?at=7#L7">First new message</a>' in copies
+    assert f'<a href="{HERE}?at=2#L2">original</a>' in copies
     assert "reply to question 2" in copies
     assert "novelty 0" in own
     assert ">copy</span>" not in own
@@ -234,12 +234,10 @@ def test_a_fork_of_more_than_a_page_links_to_where_it_becomes_new(tmp_path: Path
     )
     sync(tmp_path / "one.db", [home])
     site = Site(tmp_path / "one.db")
-    link, *_ = re.findall(
-        r'<a href="([^"]*)">Where this conversation becomes new', site.get(FORK).text
-    )
+    link, *_ = re.findall(r'<a href="([^"]*)">First new message', site.get(FORK).text)
     page = site.get(link.partition("#")[0])
     assert marked(page) == f"L{2 * PAGE + 1}"
-    assert "becomes new here" in page.words
+    assert "New messages start here" in page.words
 
 
 def test_what_a_fork_of_a_fork_copied_is_folded_by_where_it_was_first_said(tmp_path: Path) -> None:
@@ -252,7 +250,7 @@ def test_what_a_fork_of_a_fork_copied_is_folded_by_where_it_was_first_said(tmp_p
         write(home, f"{PROJECT}/{key}.jsonl", *copied)
     sync(tmp_path / "one.db", [home])
     page = Site(tmp_path / "one.db").get(f"/one/-/session/{THIRD}")
-    found = re.findall(r'First said in <a href="([^"]*)"', page.text)
+    found = re.findall(r'Copied from <a href="([^"]*)"', page.text)
     assert found == [f"{HERE}?at=1#L1", f"{FORK}?at=5#L5"]
 
 

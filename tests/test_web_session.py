@@ -149,11 +149,11 @@ def test_the_map_of_a_very_long_conversation_is_short_and_says_what_is_left_out(
         page = filled.get(address)
         shown = parts(page)
         assert len(shown["Prompts"]) == len(shown["Errors"]) == conversation.MAP_LINES
-        assert ("400 before these" in page.words) == bool(before)
-        assert ("400 more behind these" in page.words) == bool(behind)
+        assert ("400 earlier" in page.words) == bool(before)
+        assert ("400 later" in page.words) == bool(behind)
     monkeypatch.setattr(conversation, "_MOST_READ", 300)
     page = filled.get(HERE)
-    assert "too long for its map" in page.words
+    assert "too long for a complete map" in page.words
 
 
 @pytest.mark.slow
@@ -245,7 +245,7 @@ def test_an_address_of_a_call_says_that_it_is_not_among_what_was_said(
     filled = site(garden)
     (link, *_) = re.findall(r'<a href="[^"]*at=(B\d+)">Bash dig', filled.get(HERE).text)
     page = filled.get(f"{HERE}?at={link}&said=1")
-    assert "names no prompt and no answer" in page.words
+    assert "neither a prompt nor an answer" in page.words
     assert "ai-target" not in page.text
 
 

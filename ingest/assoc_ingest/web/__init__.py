@@ -62,13 +62,12 @@ _PAGES: tuple[tuple[str, View], ...] = (
 
 @hookimpl
 def register_routes() -> list[tuple[str, View]]:
-    """Tell Datasette the addresses of our pages."""
     return [(pattern, _telling_errors(view)) for pattern, view in (*_PAGES, *reports.views())]
 
 
 @hookimpl
 def startup(datasette: Any) -> Later:
-    """Give the queries to a Datasette that keeps them; keep the SQL of visitors apart."""
+    """Give the queries to a Datasette that stores them; run the SQL of visitors elsewhere."""
 
     async def start() -> None:
         if serve.is_switched_on():
@@ -94,7 +93,7 @@ def canned_queries(datasette: Any, database: str) -> Later:
 def render_cell(
     row: Any, value: object, column: str, table: str | None, database: str, datasette: Any
 ) -> Later | None:
-    """Show times, addresses and lower bounds as such, and lead from a title to its conversation."""
+    """Format times, addresses and lower bounds, and link titles to their conversations."""
     if not isinstance(value, str | int | float) or not frame.is_worth_it(column, value):
         return None
     text = value
@@ -149,7 +148,7 @@ def jump_items_sql(datasette: Any, actor: Any) -> Later:
 
 @hookimpl
 def handle_exception(datasette: Any, request: Any, exception: Exception) -> Later:
-    """Show what is missing on a page of ours, with what may have been meant."""
+    """Show a page of ours for what is missing, with suggestions."""
 
     async def answer() -> Any:
         return await frame.answer(datasette, request, exception)
@@ -160,7 +159,7 @@ def handle_exception(datasette: Any, request: Any, exception: Exception) -> Late
 # Last, so that what other plugins answer passes the guard, too.
 @hookimpl(trylast=True)
 def asgi_wrapper(datasette: Any) -> Callable[[serve.App], serve.App]:
-    """Read the times of reports; where `serve` switched it on, let the guard see every request."""
+    """Parse the times of reports; under `serve`, let the guard check every request."""
 
     def wrap(plain: serve.App) -> serve.App:
         async def app(scope: serve.Scope, receive: serve.Receive, send: serve.Send) -> None:

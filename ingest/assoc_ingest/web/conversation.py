@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from tempfile import SpooledTemporaryFile
 from threading import Lock
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, overload
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 from urllib.parse import parse_qsl, urlencode
 
 from .. import sql, terminal
@@ -52,8 +53,12 @@ if TYPE_CHECKING:
     from datasette.utils.asgi import AsgiStream, Request, Response
 
 
+T = TypeVar("T")
+PathOf = Callable[[str], str]
+"""Returns the address of the page of a key."""
+
 # ------------------------------------------------------------------------------------------------
-# Where the pages of a conversation begin: behind a place in one of its files.
+# Where the pages of a conversation begin: after a place in one of its files.
 
 
 PAGE = 200
@@ -63,7 +68,7 @@ _CONTEXT = 6  # messages before the one that a search hit opens on
 
 
 class Begin(NamedTuple):
-    """Where a page begins: behind a place in the file with this number."""
+    """Where a page begins: after a place in the file with this number."""
 
     file: int
     after: Place | None
@@ -93,7 +98,7 @@ class Paging:
         return self._back(Begin(len(self._files) - 1, _PAGE_END), PAGE) if self._files else FIRST
 
     def end(self) -> BlockPlace | None:
-        """Return the place of the last message, of whatever kind, in the last file."""
+        """Return the place of the last message of any kind in the last file."""
         if not self._files:
             return None
         file = self._files[-1]
@@ -103,24 +108,24 @@ class Paging:
         return BlockPlace(file, row["byte_offset"], row["block"]) if row else None
 
     def behind(self, place: BlockPlace) -> Begin:
-        """Return where the page behind a place begins; the first, if it is in none of the files."""
+        """Return where the page after a place begins; the first page if no file has the place."""
         if place.file not in self._files:
             return FIRST
         return Begin(self._files.index(place.file), Place(place.offset, place.block))
 
     def around(self, place: BlockPlace) -> Begin:
-        """Return where a page begins that has a place, with some messages before it."""
+        """Return where a page begins that shows a place with some messages before it."""
         begin = self.behind(place)
         return begin if begin == FIRST else self._back(begin, _CONTEXT)
 
     def before(self, begin: Begin) -> BlockPlace | None:
-        """Return behind which place the page before another begins; None: it is the first."""
+        """Return the place after which the page before this one begins; None: it is the first."""
         if begin == FIRST:
             return None
         file, after = begin
         if after is None:
             file, after = file - 1, _PAGE_END
-        # The place behind which a page begins is on the page before it.
+        # The place after which a page begins is on the page before it.
         place = Place(after.byte_offset, after.block + 1)
         before = self._back(Begin(file, place), PAGE)
         if before.after is None and before.file:
@@ -147,11 +152,11 @@ class Paging:
 
 
 # ------------------------------------------------------------------------------------------------
-# The map of a conversation: its prompts in order, the files that it changed, errors, subagents
-# and compactions, each a link to its place.
+# The map of a conversation: its prompts in order, changed files, errors, subagents and compactions,
+# each with a link to its place.
 #
-# A conversation may have any number of them. Of each kind, the map has those nearest to the page
-# that is read, and says how many come before and behind.
+# A conversation can have any number of them. The map lists those nearest to the page, and says how
+# many come before and after.
 
 
 MAP_LINES = 100
@@ -169,15 +174,13 @@ _END: MapOrder = (float("inf"), 0, 0)
 
 
 class Stretch(NamedTuple):
-    """What of a conversation is on a page: behind one place, up to another."""
+    """The part of a conversation that is on a page: after one place, up to another."""
 
     behind: MapOrder
     until: MapOrder
 
 
 class MapLine(NamedTuple):
-    """A line of the map."""
-
     text: str
     facts: str
     address: str
@@ -186,7 +189,7 @@ class MapLine(NamedTuple):
 
 
 class MapPart(NamedTuple):
-    """Things of one kind; `before` and `behind` are how many more there are."""
+    """Things of one kind; `before` and `behind` count those not listed."""
 
     name: str
     total: int
@@ -201,14 +204,12 @@ class Map:
 
     parts: list[MapPart]
     steps: Mapping[int, tuple[str | None, str | None]]
-    """Of each prompt on the page, by its message: what opens those before and behind it."""
+    """Addresses of the prompts before and after each prompt on the page, by message."""
     is_whole: bool
     """False: the conversation has more than is looked at."""
 
 
 class _Thing(NamedTuple):
-    """What the map has a line for."""
-
     order: MapOrder
     place: BlockPlace | None
     text: str = ""
@@ -216,7 +217,7 @@ class _Thing(NamedTuple):
     facts: str = ""
     message: int = 0
     address: str = ""
-    """Of what has no place in the conversation."""
+    """For things without a place in the conversation."""
 
 
 class Mapper:
@@ -230,7 +231,7 @@ class Mapper:
         address: Callable[[BlockPlace], str],
         page_of: Callable[[Subagent], str],
     ) -> None:
-        """Remember what is mapped: `files` in order; `address` says what opens a place."""
+        """`files` are in order; `address` and `page_of` return addresses."""
         self._connection = conversation.connection
         self._conversation = conversation
         self._subagent = subagent
@@ -272,7 +273,7 @@ class Mapper:
         return rows
 
     def _calls(self) -> list[sqlite3.Row]:
-        """Return calls in order; of one that several files of the conversation have, the first."""
+        """Return calls in order; of copies in several files, only the first."""
         rows = [row for row in self._ask("map_calls") if row["file_id"] in self._files]
         rows.sort(key=lambda row: self._order(_place_of(row)))
         first: dict[object, sqlite3.Row] = {}
@@ -399,10 +400,11 @@ def _cut_title(text: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# Find in a conversation, over all its pages: where the page stands among the matches, and marks.
+# Find in a conversation, over all its pages: the matches before and after the page, and marked
+# words.
 #
-# A match is a message that holds all words of the query. Those of subagents come behind those of
-# the conversation itself, and lead to the pages of the subagents.
+# A match is a message that contains all words of the query. Matches in subagents come after those
+# in the conversation itself, and link to the pages of the subagents.
 
 
 LONGEST = 300
@@ -414,19 +416,19 @@ Order = tuple[int, int, int, int]
 
 
 class Finding(NamedTuple):
-    """What a page says of what was looked for."""
+    """The matches of a search in the conversation, as its page shows them."""
 
     total: int
     number: int | None
-    """Which of the matches the page was opened at, from 1."""
+    """The number of the match that the page was opened at, from 1."""
     before: str | None
-    """What opens the match before this place."""
+    """The address of the match before this place."""
     behind: str | None
     notes: Sequence[str]
 
 
 class Finder:
-    """Knows the order of the matches in a conversation with these files, and what opens each."""
+    """The matches in a conversation in order, with the address of each."""
 
     def __init__(
         self, found: FindResult, files: Sequence[int], address: Callable[[BlockPlace], str]
@@ -438,7 +440,7 @@ class Finder:
         self._ids = {match.id for match in found.matches}
 
     def at(self, place: BlockPlace, *, is_line: bool) -> Finding:
-        """Return the find state of a page opened at a place, whose block may be unknown."""
+        """Return the matches around a place, whose block may be unknown."""
         order = self._order(place)
         first = bisect_left(self._orders, order)
         here = self._orders[first] if first < len(self._orders) else None
@@ -452,12 +454,12 @@ class Finder:
         )
 
     def behind(self, place: BlockPlace | None) -> str | None:
-        """Return what opens the first match behind a place, or the first of all."""
+        """Return the address of the first match after a place, or of the first of all."""
         number = bisect_right(self._orders, self._order(place)) if place else 0
         return self._opens(number) or self._opens(0)
 
     def mark(self, entries: Iterable[Entry]) -> None:
-        """Mark what was looked for in those of the entries that are matches; they are unfolded."""
+        """Unfold the entries that are matches, and mark the words in them."""
         room = _MOST_MARKED
         look = self._found.marker.spans
         for entry in entries:
@@ -483,7 +485,7 @@ class Finder:
 
 
 # ------------------------------------------------------------------------------------------------
-# What an address asks of the pages of a conversation, and what such a page shows.
+# The parameters and the content of the page of a conversation.
 
 
 _place = re.compile(
@@ -493,8 +495,6 @@ _place = re.compile(
 
 
 class AddressedPlace(NamedTuple):
-    """A place as an address names it."""
-
     file: int
     line: int | None
     byte: int
@@ -502,7 +502,7 @@ class AddressedPlace(NamedTuple):
 
 
 def addressed(text: str | None) -> AddressedPlace | None:
-    """Parse what an address says after `at=`; raise PageError if it is no place."""
+    """Parse the value of `at=`; raise PageError if it is not a place."""
     if not text:
         return None
     match = _place.fullmatch(text)
@@ -518,7 +518,7 @@ def addressed(text: str | None) -> AddressedPlace | None:
 
 
 def row_id(text: str | None) -> int | None:
-    """Return the id of a row that an address has; raise PageError if it is not a number."""
+    """Parse the id of a row; raise PageError if it is not a number."""
     if text is None or text == "":
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):
@@ -542,7 +542,7 @@ def line_at(
             return _at_byte(connection, refs.Line(key, file, 0, place.byte, place.byte + 1), head)
         return refs.line_of(connection, key, file, place.line, head)
     except (NotFoundError, ArchiveError) as error:
-        links = [("The conversation from its beginning", path)]
+        links = [("The conversation from the beginning", path)]
         if file is not None and (last := Lines(connection).count(file.id)):
             number = f"{place.file}:{last}" if place.file > 1 else str(last)
             links.append((f"Line {last:,}, the last", f"{path}?at={number}"))
@@ -557,7 +557,7 @@ def _at_byte(connection: sqlite3.Connection, line: refs.Line, head: str) -> refs
 
 
 class PageRequest(NamedTuple):
-    """What an address asks for."""
+    """The parameters of the address of a page."""
 
     agent: str | None
     at: AddressedPlace | None
@@ -565,11 +565,11 @@ class PageRequest(NamedTuple):
     row: int | None
     is_end: bool
     said: bool = False
-    """Only what was said: prompts and answers."""
+    """Show only prompts and answers."""
     find: str = ""
-    """What is looked for in the conversation."""
+    """The query of the search in the conversation."""
     goes: bool = False
-    """Is the first match wanted, or the first behind `after`?"""
+    """Open the first match, or the first after `after`."""
 
     def keep(self, address: str) -> str:
         values = {"find": self.find, "said": "1" if self.said else ""}
@@ -583,7 +583,7 @@ class PageRequest(NamedTuple):
 
 @dataclass(slots=True)
 class Shown:
-    """What the template gets."""
+    """The values of the template."""
 
     session: pages.Row
     models: list[str]
@@ -593,7 +593,7 @@ class Shown:
     roots: list[str]
     resume: str | None
     sizes: list[str]
-    """How much the conversation has of what: the words that `show` has for it."""
+    """Counts of prompts, messages and so on, worded as in `show`."""
     tokens: str
     cost: str
     has_more_subagents: bool
@@ -612,15 +612,15 @@ class Shown:
     notes: list[str]
     map: Map
     finding: Finding | None
-    """None: nothing is looked for."""
+    """None without a search."""
     news: str
     """On the last page, the address that reports the number of new lines."""
     begin: str
-    """Behind which place the page begins, as an address names it; '' if with the first."""
+    """The place after which the page begins, as in an address; '' for the first page."""
 
 
 # ------------------------------------------------------------------------------------------------
-# Reads what is on one page of a conversation.
+# Reads the content of one page.
 
 
 MOST_SUBAGENTS = 5_000
@@ -633,7 +633,7 @@ _MOST_FILES = 50  # that a page names
 _MOST_MODELS = 10
 
 SAID = ("text", *sorted(PEOPLE))
-"""Kinds of what people and agents said to each other."""
+"""Kinds of messages between people and agents."""
 
 Line = tuple[int, int]
 """A file, and where the line begins in it."""
@@ -647,7 +647,7 @@ class Reader:
         connection: sqlite3.Connection,
         key: KeyMatch,
         asked: PageRequest,
-        path: Callable[[str], str],
+        path: PathOf,
     ) -> None:
         self._connection = connection
         self._asked = asked
@@ -681,7 +681,7 @@ class Reader:
         )
 
     def _name(self, line: refs.Line, place: AddressedPlace) -> None:
-        """Note the message where the page begins, and those that it marks."""
+        """Remember where the page begins and which messages it marks."""
         self.notes += line.notes
         found = refs.messages_of(self._connection, line)
         if place.block is not None and not line.notes:
@@ -696,7 +696,7 @@ class Reader:
             self._targets = frozenset(row["id"] for row in found)
             if self._asked.said and not any(row["kind"] in SAID for row in found):
                 self.notes.append(
-                    "The address names no prompt and no answer: it is not shown here."
+                    "The linked message is neither a prompt nor an answer, so it is hidden here."
                 )
 
     def shown(self) -> Shown:
@@ -758,7 +758,7 @@ class Reader:
         return self._permalinks.news(end) if end else ""
 
     def match(self) -> str | None:
-        """Return what opens the first match, or the first behind where the page begins."""
+        """Return the address of the first match, or of the first after the start of the page."""
         finder = self._finder()
         return finder.behind(self._asked_place) if finder else None
 
@@ -786,7 +786,7 @@ class Reader:
     def _map(
         self, begin: Begin, last: list[Message], shown: list[Entry], anchors: Mapping[Line, str]
     ) -> Map:
-        """Return the map beside the page, and set the steps between prompts on it."""
+        """Return the map, and link each prompt of the page to the ones before and after it."""
 
         def address(place: BlockPlace) -> str:
             anchor = anchors.get((place.file, place.offset))
@@ -839,7 +839,7 @@ class Reader:
         return link.address if link else None
 
     def _spawned_in(self) -> str | None:
-        """Return the address of the call that spawned the subagent whose page it is."""
+        """Return the address of the call that spawned the subagent of this page."""
         call = self._subagent.call_id if self._subagent else None
         if call is None:
             return None
@@ -854,7 +854,7 @@ class Reader:
             if subagent.id == named or (named is None and subagent.agent_key == wanted):
                 return subagent
         if named is not None:
-            raise PageError(404, "This conversation has more subagents than its pages show.")
+            raise PageError(404, "This conversation has too many subagents: this one is not shown.")
         raise PageError(404, f"This conversation has no subagent {wanted!r}.")
 
     def _begin(self) -> Begin:
@@ -867,7 +867,7 @@ class Reader:
         return self._paging.behind(self._place)
 
     def _ways(self, begin: Begin, last: Message | None) -> tuple[str | None, str | None]:
-        """Return the addresses of the pages before and behind this one.
+        """Return the addresses of the pages before and after this one.
 
         The one before is '' where it is the first; `last` is the last message of this page.
         """
@@ -910,10 +910,10 @@ class Reader:
 # ------------------------------------------------------------------------------------------------
 # The page of one conversation, or of one subagent of it, 200 messages at a time.
 #
-# Where a page begins is named by the place of a message (`permalinks`): `?after=12` begins behind
-# it, `?at=12` a few before it (what a search hit opens), `?_end=1` shows the last. Order is the
-# position in the file. A message inside a subagent opens the page of that subagent, and so does
-# the key of the subagent in the path. Addresses with the id of a row (`?_at=345`) lead to those
+# The address says where a page begins, by the place of a message: `?after=12` begins after it,
+# `?at=12` a few messages before it (for a search hit), and `?_end=1` shows the last page. Messages
+# are in the order of their file. A message of a subagent opens the page of that subagent, as the
+# subagent's key in the path does. Addresses with the id of a row (`?_at=345`) redirect to those
 # with a place.
 
 
@@ -924,12 +924,27 @@ TABLES = (
 _SCRIPTS = ("session.js", "news.js")
 
 
+async def _read_from(
+    datasette: Datasette,
+    request: Request,
+    tables: Sequence[str],
+    function: Callable[[sqlite3.Connection, KeyMatch, PathOf], T],
+    **limits: int,
+) -> T:
+    """Return what `function` reads from the conversation that the address names."""
+    database, prefix = pages.named(request, "database"), pages.named(request, "session")
+    path = Paths(datasette, database).session
+
+    def read(connection: sqlite3.Connection) -> T:
+        return function(connection, pages.find(connection, prefix, path), path)
+
+    return await pages.read(datasette, request, database, tables, read, **limits)
+
+
 async def view(datasette: Datasette, request: Request) -> Response:
     """Return the page of a conversation; a 300 with all of them where a prefix means several."""
     from datasette.utils.asgi import Response
 
-    database = pages.named(request, "database")
-    prefix = pages.named(request, "session")
     row = request.args.get("_at") or request.args.get("_after")
     query = (request.args.get("find") or "").strip()
     asked = PageRequest(
@@ -942,11 +957,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         find=query[:LONGEST],
         goes=bool(request.args.get("go")),
     )
-    path = Paths(datasette, database).session
-    shown = await pages.read(
-        datasette, request, database, TABLES,
-        lambda connection: _read(connection, prefix, asked, path),
-    )  # fmt: skip
+    shown = await _read_from(datasette, request, TABLES, partial(_read, asked))
     if isinstance(shown, Link):
         return Response.redirect(shown.address if request.args.get("_at") else shown.behind)
     if isinstance(shown, str):
@@ -954,13 +965,13 @@ async def view(datasette: Datasette, request: Request) -> Response:
     if query != asked.find:
         note = f"Only the first {LONGEST} characters of the query were used."
         shown.notes.append(note)
-    key = str(shown.session["session_key"])
+    database = pages.named(request, "database")
     context = {
         "database": database,
         "shown": shown,
         "session": shown.session,
         "title": shown.session["title"] or "(untitled)",
-        "here": path(key),
+        "here": Paths(datasette, database).session(str(shown.session["session_key"])),
         "agent_facts": pages.cut(facts_of(shown.subagent)) if shown.subagent else "",
         "resume": _whole(shown.resume),
         "kept": asked.keep,
@@ -971,7 +982,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
 
 def _modes(request: Request) -> dict[str, str]:
-    """Return the addresses of this page as it can be, too."""
+    """Return the addresses of the other forms of this page."""
     given = parse_qsl(request.query_string)
 
     def without(*names: str, **more: str) -> str:
@@ -986,18 +997,17 @@ def _modes(request: Request) -> dict[str, str]:
 
 
 def _whole(command: str | None) -> str | None:
-    """Return a command if the page has room for all of it: one that is cut is another one."""
+    """Return a command unless it would be cut: that would be another command."""
     return command if command is None or pages.cut(command) == command else None
 
 
 def _read(
-    connection: sqlite3.Connection, prefix: str, asked: PageRequest, path: Callable[[str], str]
+    asked: PageRequest, connection: sqlite3.Connection, key: KeyMatch, path: PathOf
 ) -> Shown | Link | str:
-    """Return what is on the page, or the address of another one that is asked for.
+    """Return the content of the page, or the address to redirect to.
 
-    That is the page of a message whose row is named, or of the first match of what is looked for.
+    That is the page of a message named by its row, or of the first match of a search.
     """
-    key = pages.find(connection, prefix, path)
     if asked.row is None:
         reader = Reader(connection, key, asked, path)
         return (asked.goes and reader.match()) or reader.shown()
@@ -1005,9 +1015,9 @@ def _read(
         return link
     reader = Reader(connection, key, asked, path)
     reader.notes.append(
-        f"There is no message {asked.row} in this conversation, which is shown from its beginning. "
-        "The address has the number of a row, and such numbers change. Addresses with a line, "
-        "behind the time of each message, do not."
+        f"This conversation has no message {asked.row}, so it is shown from the beginning. The "
+        "address names a database row, and row numbers can change. The links on the times of "
+        "messages are permanent."
     )
     return reader.shown()
 
@@ -1015,9 +1025,9 @@ def _read(
 # ------------------------------------------------------------------------------------------------
 # A conversation as a file to download: what `assoc-ingest export` writes, as HTML or Markdown.
 #
-# The whole file is written to a temporary one, in one transaction, before its first byte is sent:
-# a download that has begun is complete, and however slowly a browser reads, no thread of
-# Datasette and no state of the database waits for it.
+# The whole file is written to a temporary one, in one transaction, before its first byte is sent: a
+# download that has begun is complete, and a slow browser holds up no thread of Datasette and no
+# snapshot of the database.
 
 
 DOWNLOAD_TABLES = (*TABLES, "archive", "tool_result_files")
@@ -1037,7 +1047,6 @@ async def download(datasette: Datasette, request: Request) -> AsgiStream:
     """Return a conversation as a file, with its credentials masked unless `redact=0` is asked."""
     from datasette.utils.asgi import AsgiStream
 
-    database, prefix = pages.named(request, "database"), pages.named(request, "session")
     form, redacts = request.args.get("format") or "html", request.args.get("redact") != "0"
     if form not in _FORMATS:
         raise PageError(400, f"Unknown format {form!r}. It can be html or md.")
@@ -1047,14 +1056,8 @@ async def download(datasette: Datasette, request: Request) -> AsgiStream:
         _IN_MEMORY, "w+", encoding="utf-8", errors="backslashreplace", newline=""
     )
     try:
-        key = await pages.read(
-            datasette, request, database, DOWNLOAD_TABLES,
-            lambda connection: _write(
-                connection, prefix, form, Choice(redacts=redacts), file,
-                Paths(datasette, database).session,
-            ),
-            queries=_QUERIES,
-        )  # fmt: skip
+        write = partial(_write, form, Choice(redacts=redacts), file)
+        key = await _read_from(datasette, request, DOWNLOAD_TABLES, write, queries=_QUERIES)
     except BaseException:
         file.close()
         raise
@@ -1066,18 +1069,18 @@ async def download(datasette: Datasette, request: Request) -> AsgiStream:
 
 
 def _write(
-    connection: sqlite3.Connection,
-    prefix: str,
     form: str,
     choice: Choice,
     file: IO[str],
-    path: Callable[[str], str],
+    connection: sqlite3.Connection,
+    key: KeyMatch,
+    path: PathOf,
 ) -> str:
     """Write a conversation to a file; return its key."""
-    key = pages.find(connection, prefix, path).session_key
-    for piece in _FORMATS[form][0](connection, ExportedConversation(connection, key, choice)):
+    conversation = ExportedConversation(connection, key.session_key, choice)
+    for piece in _FORMATS[form][0](connection, conversation):
         file.write(piece)
-    return key
+    return key.session_key
 
 
 def _sender(file: IO[str]) -> Callable[[Any], Any]:
@@ -1093,15 +1096,15 @@ def _sender(file: IO[str]) -> Callable[[Any], Any]:
 # ------------------------------------------------------------------------------------------------
 # Images of a conversation, from the archive: one at a time, when a browser asks for it.
 #
-# The rows have a placeholder for each. The page asks for the image, and a browser that gets none
-# shows the placeholder: the archive may have lost the line, or it was forgotten; what is in it
-# may be too large, or no image at all.
+# The rows have a placeholder for each. A browser that gets no image shows the placeholder: the
+# archive may have lost the line or been told to forget it, or the data may be too large or not an
+# image.
 
 
 IMAGE_TABLES = ("messages", "sessions", "subagents", "files", "archive")
 _LONGEST_LINE = 64_000_000  # bytes: all of it is parsed
 _HEADERS = {
-    # Whatever a browser takes it for: it is of no origin, and nothing in it runs or loads.
+    # If a browser takes it for anything else, it has no origin, and nothing in it runs or loads.
     "content-security-policy": "default-src 'none'; sandbox",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -1110,36 +1113,30 @@ _HEADERS = {
 
 
 async def image(datasette: Datasette, request: Request) -> Response:
-    """Return the image that a message has, or tell why there is none."""
     from datasette.utils.asgi import Response
 
-    database, prefix = pages.named(request, "database"), pages.named(request, "session")
     place = addressed(request.args.get("at"))
     number = pages.page_number(request.args.get("n"))
     if place is None:
         raise PageError(400, "Add a line to the address, such as ?at=12")
-    path = Paths(datasette, database).session
-    media_type, data = await pages.read(
-        datasette, request, database, IMAGE_TABLES,
-        lambda connection: _read_image(connection, prefix, place, number, path),
-    )  # fmt: skip
+    read = partial(_read_image, place, number)
+    media_type, data = await _read_from(datasette, request, IMAGE_TABLES, read)
     return Response(data, headers=_HEADERS, content_type=media_type)
 
 
 def _read_image(
-    connection: sqlite3.Connection,
-    prefix: str,
     place: AddressedPlace,
     number: int,
-    path: Callable[[str], str],
+    connection: sqlite3.Connection,
+    key: KeyMatch,
+    path: PathOf,
 ) -> tuple[str, bytes]:
     """Return the media type and the bytes of an image; raise PageError if there is none."""
-    key = pages.find(connection, prefix, path)
     line = line_at(connection, key, place, path(key.text))
     blocks = {row["block"]: row["id"] for row in refs.messages_of(connection, line)}
     message = blocks.get(place.block or 0)
     if message is None or line.notes:
-        raise PageError(404, "There is no such message.")
+        raise PageError(404, "This message does not exist.")
     row = sql.ask(connection, "pages/message_text", id=message).fetchone()
     if row["byte_length"] > _LONGEST_LINE:
         raise PageError(404, "The line with this image is too long to read here.")
@@ -1159,38 +1156,29 @@ def _read_image(
 
 
 # ------------------------------------------------------------------------------------------------
-# How many lines a conversation got since a page was read: what an open page asks now and then.
+# How many lines a conversation has gained since a page was read: an open page polls this.
 
 
 NEWS_TABLES = ("messages", "sessions", "subagents", "files")
 MOST_NEW = 1_000
-"""Blocks behind the page that are counted: then there are that many or more."""
+"""Maximum number of new blocks that are counted."""
 
 
 async def news(datasette: Datasette, request: Request) -> Response:
-    """Return, as JSON, how many lines came behind a place, and what opens the first of them."""
+    """Return as JSON how many lines follow a place, and the address of the first of them."""
     from datasette.utils.asgi import Response
 
-    database, prefix = pages.named(request, "database"), pages.named(request, "session")
     place = addressed(request.args.get("after"))
     if place is None:
         raise PageError(400, "Add a line to the address, such as ?after=12")
-    path = Paths(datasette, database).session
-    news = await pages.read(
-        datasette, request, database, NEWS_TABLES,
-        lambda connection: _read_news(connection, prefix, place, path),
-    )  # fmt: skip
+    news = await _read_from(datasette, request, NEWS_TABLES, partial(_read_news, place))
     headers = {**pages.HEADERS, "cache-control": "no-store"}
     return Response(json.dumps(news), headers=headers, content_type="application/json")
 
 
 def _read_news(
-    connection: sqlite3.Connection,
-    prefix: str,
-    place: AddressedPlace,
-    path: Callable[[str], str],
+    place: AddressedPlace, connection: sqlite3.Connection, key: KeyMatch, path: PathOf
 ) -> dict[str, object]:
-    key = pages.find(connection, prefix, path)
     line = line_at(connection, key, place, path(key.text))
     last = refs.messages_of(connection, line)[-1]
     behind = sql.ask(
@@ -1213,21 +1201,19 @@ def _read_news(
 # ------------------------------------------------------------------------------------------------
 # The timeline of a conversation: turns, tools and subagents as lanes, and the turns as a table.
 #
-# A page has so many turns: a turn is a prompt and all that follows until the next one. It lasts
-# until the last answer or result. The time in which a question or a declined call waited for a
-# person is no part of it. Pauses are cut out of the axis (`lanes`), and each bar is a link to its
-# place.
+# A turn is a prompt and everything until the next one. It lasts until the last answer or result,
+# without the time in which a question or a declined call waited for a person. Pauses are cut out of
+# the axis, and each bar links to its place.
 #
-# Calls are counted as in the header of the conversation: what repeats another file is left out,
-# and so are the turns that a fork repeats. Calls before the first prompt have a row of their own.
+# Calls are counted as in the header of the conversation: what repeats another file is left out, and
+# so are the turns that a fork repeats. Calls before the first prompt have a row of their own.
 
 
 # ------------------------------------------------------------------------------------------------
-# Lays spans of time out as bars in lanes, one beside the other, on one axis.
+# Lays out spans of time as bars in lanes on one axis.
 #
-# The axis shows the time in which something ran: of a pause only a narrow gap is left. Bars that
-# would be too close to be told apart are one, so that a lane has an end however many spans it
-# has.
+# The axis shows the time in which something ran: a pause is only a narrow gap. Bars too close to
+# distinguish are merged, so that the number of bars in a lane is limited.
 
 
 WIDTH = 1_000
@@ -1238,8 +1224,6 @@ _GAP = 6.0  # units of a pause
 
 
 class Span(NamedTuple):
-    """Something that ran from one second to another."""
-
     start: float
     end: float
     text: str
@@ -1248,7 +1232,7 @@ class Span(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar of a lane, in units of the axis; `others` of its spans are not named."""
+    """A bar of a lane in units of the axis; `others` counts its spans that are not named."""
 
     x: float
     width: float
@@ -1259,10 +1243,9 @@ class Bar(NamedTuple):
 
 
 class Axis:
-    """Where on the axis a second is."""
+    """Maps seconds to places on the axis."""
 
     def __init__(self, spans: Iterable[Span]) -> None:
-        """Remember when anything ran."""
         self._runs: list[tuple[float, float]] = []
         for start, end in sorted((span.start, span.end) for span in spans):
             if self._runs and start <= self._runs[-1][1]:
@@ -1280,14 +1263,14 @@ class Axis:
             self._places.append(self._places[-1] + length * scale + gap)
 
     def x(self, second: float) -> float:
-        """Return the place of a second; of one in a pause that of the gap."""
+        """Return the place of a second; seconds of a pause are all at its gap."""
         run = max(bisect_right(self._runs, (second, float("inf"))) - 1, 0)
         start, end = self._runs[run]
         return self._places[run] + (min(max(second, start), end) - start) * self._scale
 
 
 def lane(axis: Axis, spans: Iterable[Span], *, merges: bool = True) -> list[Bar]:
-    """Return the bars of a lane, those of what went wrong last, on top of the others.
+    """Return the bars of a lane, failures last, on top of the others.
 
     Where one `merges`, bars that touch each other are one, which leads to the first of them.
     """
@@ -1316,7 +1299,7 @@ def _bars(axis: Axis, spans: Iterable[Span], merges: bool) -> Iterator[Bar]:
 
 
 def packed(spans: Iterable[Span], most: int) -> tuple[list[list[Span]], int]:
-    """Return spans in at most so many rows without overlap, and how many have no room."""
+    """Return spans in at most `most` rows without overlap, and how many did not fit."""
     rows: list[list[Span]] = []
     left = 0
     for span in sorted(spans):
@@ -1343,7 +1326,7 @@ _TURN_LETTERS = 120  # of a prompt
 _OF_AGENTS = json.dumps(
     ["text", "thinking", "tool_use", "tool_result", "error", "command_output", "bash_output"]
 )
-"""Kinds of messages that end a turn: what an agent or a tool said."""
+"""Kinds of messages that end a turn: output of an agent or a tool."""
 
 _DECLINED = "declined"
 
@@ -1353,7 +1336,7 @@ LineOrder = tuple[int, int]
 
 @dataclass(slots=True)
 class Turn:
-    """A prompt, and what followed it."""
+    """A prompt and everything until the next one."""
 
     number: int
     text: str
@@ -1369,7 +1352,7 @@ class Turn:
 
     @property
     def runs(self) -> list[tuple[float, float]]:
-        """Return when it ran: the time from beginning to end without that of waiting."""
+        """Return when it ran: from start to end, without the time spent waiting for a person."""
         if self.start is None or self.end is None:
             return []
         runs, start = [], self.start
@@ -1381,18 +1364,14 @@ class Turn:
 
     @property
     def took(self) -> str:
-        """Return how long the turn took, in words."""
         return terminal.duration(round(sum(end - start for start, end in self.runs) * 1000))
 
     @property
     def moment(self) -> str:
-        """Return the local date and time."""
         return terminal.moment(self.started_at)
 
 
 class Lane(NamedTuple):
-    """A lane of the chart."""
-
     name: str
     facts: str
     kind: str
@@ -1400,8 +1379,6 @@ class Lane(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """What is on one page of a timeline."""
-
     session: pages.Row
     turns: list[Turn]
     total: int
@@ -1417,20 +1394,16 @@ class Timeline(NamedTuple):
 
 
 async def timeline(datasette: Datasette, request: Request) -> Response:
-    database, prefix = pages.named(request, "database"), pages.named(request, "session")
     number = pages.page_number(request.args.get("page"))
-    path = Paths(datasette, database).session
-    shown = await pages.read(
-        datasette, request, database, TABLES,
-        lambda connection: _read_timeline(connection, prefix, number, path),
-    )  # fmt: skip
+    shown = await _read_from(datasette, request, TABLES, partial(_read_timeline, number))
+    database = pages.named(request, "database")
     title = shown.session["title"] or "(untitled)"
     context = {
         "database": database,
         "shown": shown,
         "conversation": title,
         "title": f"Timeline of {title}",
-        "here": path(str(shown.session["session_key"])),
+        "here": Paths(datasette, database).session(str(shown.session["session_key"])),
         "number": number,
         "pages": -(-shown.total // TURNS),
         "width": WIDTH,
@@ -1440,9 +1413,8 @@ async def timeline(datasette: Datasette, request: Request) -> Response:
 
 
 def _read_timeline(
-    connection: sqlite3.Connection, prefix: str, number: int, path: Callable[[str], str]
+    number: int, connection: sqlite3.Connection, key: KeyMatch, path: PathOf
 ) -> Timeline:
-    key = pages.find(connection, prefix, path)
     found = Conversation(
         connection, key.session_key, session_id=key.session_id,
         files=MOST_FILES, subagents=MOST_SUBAGENTS,
@@ -1451,7 +1423,7 @@ def _read_timeline(
 
 
 class _TimelineReader:
-    def __init__(self, found: Conversation, path: Callable[[str], str]) -> None:
+    def __init__(self, found: Conversation, path: PathOf) -> None:
         self._conversation = found
         self._connection = found.connection
         self._permalinks = Permalinks(found.connection, path)
@@ -1461,16 +1433,16 @@ class _TimelineReader:
         self._files = list(self._ranks)
 
     def page(self, number: int) -> Timeline:
-        """Return a page; raise PageError if there are fewer."""
+        """Return a page; raise PageError if it does not exist."""
         rows = self._ask("map_prompts")
-        # What is queued is typed while a turn runs, and belongs to it.
+        # A queued prompt is typed while a turn runs, and belongs to that turn.
         begins = (row for row in rows if row["kind"] != "queued_prompt" and not row["is_copy"])
         prompts = sorted(
             (*self._order(row), row["id"]) for row in begins if row["file_id"] in self._ranks
         )
         first = (number - 1) * TURNS
         if first and first >= len(prompts):
-            links = [("The timeline from its beginning", f"{self._here}/timeline")]
+            links = [("The timeline from the beginning", f"{self._here}/timeline")]
             raise PageError(404, f"The timeline has no page {number:,}.", links)
         calls = self._ask("timeline_calls")
         own = [row for row in calls if row["subagent_id"] is None and row["file_id"] in self._ranks]
@@ -1540,7 +1512,7 @@ class _TimelineReader:
         )  # fmt: skip
 
     def _last(self, prompt: tuple[int, int, int], behind: tuple[int, int, int] | None) -> int:
-        """Return the message at the end of the turn of a prompt."""
+        """Return the id of the last message of a prompt's turn."""
         rank, offset, message = prompt
         before = behind[1] if behind is not None and behind[0] == rank else None
         row = sql.ask(
@@ -1576,13 +1548,13 @@ class _TimelineReader:
             yield name, Span(start, max(start, stop), text, address, is_bad)
 
     def _begin_of(self, message: int | None) -> float:
-        """Return when a message was said; without one, when nothing more is."""
+        """Return the time of a message; without one, the end of time."""
         ids = json.dumps([message])
         row = sql.ask(self._connection, "pages/map_texts", ids=ids).fetchone()
         return (_seconds(row["timestamp"]) if row else None) or float("inf")
 
     def _agents(self, turns: Sequence[Turn], until: float) -> Iterator[Span]:
-        """Yield the subagents that began on the page; they are noted in their turns."""
+        """Yield the subagents that started on the page, and add them to their turns."""
         timed = [turn for turn in turns if turn.start is not None]
         begins = [turn.start or 0.0 for turn in timed]
         for agent in self._conversation.subagents:

@@ -46,14 +46,13 @@ _MOST_MODELS = 2  # of a conversation
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A filter that is set, and the address of the list without it."""
+    """A filter in use, and the address of the list without it."""
 
     text: str
     address: str
 
 
 async def view(datasette: Datasette, request: Request) -> Response:
-    """Return the list of conversations of the database that the address names."""
     from datasette.utils import tilde_decode
 
     database = tilde_decode(request.url_vars["database"])
@@ -79,7 +78,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
 
 def wanted(connection: sqlite3.Connection, asked: Mapping[str, str]) -> dict[str, object]:
-    """Return the parameters of the query `pages/conversations` for what an address asks for.
+    """Return the parameters of the query `pages/conversations` for those of an address.
 
     Raises PageError, UsageError or NotFoundError for a value that means nothing.
     """
@@ -108,7 +107,8 @@ def rows(
         row["cost"] = _cost(usage[row["id"]])
         row["cost_usd"] = usage[row["id"]]["cost_usd"]
         row["git_branch"] = terminal.branch_besides(row["project"], row["git_branch"])
-        row["state"] = ends.get(row["id"])
+        state = ends.get(row["id"])
+        row["state"] = pages.STATES.get(str(state), state)
     return found, found[0]["total"] if found else 0
 
 
@@ -191,10 +191,9 @@ def _cost(usage: sqlite3.Row) -> str:
 # ------------------------------------------------------------------------------------------------
 # The first page: a search, the newest conversations, projects, five weeks of days, and freshness.
 #
-# It is at `/-/assoc`, and at `/` where the server is there for assoc-ingest: under `serve`, and
-# where the only database is one of ours. Datasette's own first page stays at `/-/`. The last
-# seven days are those before today; the calendar ends with the newest activity, so that an old
-# record can be read.
+# It is at `/-/assoc`, and also at `/` under `serve` and if the only database is one of ours.
+# Datasette's own first page stays at `/-/`. The last seven days end today; the calendar ends with
+# the newest activity, so that an old record can be read.
 
 
 FRONT_TABLES = (*TABLES, "issues", "sync_runs")
@@ -222,7 +221,7 @@ class Span:
 
 
 async def home(datasette: Datasette, request: Request) -> Response:
-    """Return what is at `/`: our first page where it belongs there, else Datasette's."""
+    """Return the page at `/`: our first page if the server is ours, else Datasette's."""
     is_first = serve.is_switched_on() or len(await our_databases(datasette)) == 1
     is_ours = is_first and await is_for_us(datasette)
     if is_ours and await pages.databases(datasette, request, FRONT_TABLES):
@@ -232,12 +231,7 @@ async def home(datasette: Datasette, request: Request) -> Response:
 
 async def front(datasette: Datasette, request: Request) -> Response:
     """Return the first page of the database `?db=`, else of the first assoc-ingest database."""
-    names = await pages.databases(datasette, request, FRONT_TABLES)
-    if not names:
-        raise PageError(
-            404, "No assoc-ingest database is open here, or you have no permission to see it."
-        )
-    database = request.args.get("db") or names[0]
+    database, names = await pages.database_of(datasette, request, FRONT_TABLES)
     context = await pages.read(datasette, request, database, FRONT_TABLES, _read_front)
     context |= {
         "title": "Conversations",
@@ -291,7 +285,7 @@ def _span(connection: sqlite3.Connection, text: str, last: date) -> Span:
 
 
 def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]]:
-    """Return the weeks up to the one with the newest activity; None for the days after it."""
+    """Return the weeks up to the newest activity; None stands for the days after it."""
     last = datetime.fromisoformat(newest).astimezone().date()
     days = _days_before(last)
     spans = json.dumps([(_begin(day), _begin(day + timedelta(days=1))) for day in days])
@@ -306,11 +300,11 @@ def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]
 
 
 def _days_before(last: date) -> list[date]:
-    """Return the days from a Monday some weeks ago up to the last one."""
+    """Return the days from a Monday some weeks ago to the last one."""
     count = 7 * (WEEKS - 1) + last.weekday() + 1
     return [last - timedelta(days=ago) for ago in reversed(range(count))]
 
 
 def _begin(day: date) -> str:
-    """Return the stored form of the time at which a day of the local calendar begins."""
+    """Return when a local day begins, as times are stored."""
     return f"{datetime.combine(day, time()).astimezone(UTC):%Y-%m-%dT%H:%M:%S.000Z}"

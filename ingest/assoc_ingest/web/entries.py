@@ -39,11 +39,11 @@ from .pages import cut
 from .urls import BlockPlace, Link, MessagePlaces, Permalinks
 
 # ------------------------------------------------------------------------------------------------
-# Messages as a page shows them: who wrote them, what is folded, and what belongs to a call.
+# Messages as a page shows them: author, folding, and the result of a call inside it.
 #
-# An entry knows the id of its message; its anchor is its line (`permalinks`). What the program
-# injects is gathered in one folded entry until a message for the reader follows. A subagent is
-# inside the call that spawned it; a long one is a link to a page of its own.
+# An entry has the id of its message; its anchor is its line (`urls`). Messages that the program
+# injects are gathered in one folded entry until the next message for the reader. A subagent is
+# inside the call that spawned it; a long one is a link to its own page.
 
 
 INLINE = 40
@@ -61,7 +61,7 @@ _OPEN = 1_500  # letters of what is said that stand unfolded where folding is us
 
 @dataclass(slots=True)
 class Entry:
-    """One thing on the page."""
+    """A message on the page, or several as one."""
 
     id: int
     shape: str
@@ -71,7 +71,7 @@ class Entry:
     timestamp: str | None = None
     body: Markup = field(default_factory=Markup)
     summary: str = ""
-    """What a folded entry shows; '' for one that is not folded."""
+    """The text of a folded entry; '' if it is not folded."""
     facts: str = ""
     is_open: bool = False
     is_error: bool = False
@@ -79,35 +79,33 @@ class Entry:
     is_cut: bool = False
     is_superseded: bool = False
     ids: list[int] = field(default_factory=list)
-    """Messages that are inside: their anchors lead here."""
+    """Messages inside this entry: their anchors are in it."""
     link: Link | None = None
     inside: list[str] = field(default_factory=list)
     """The anchors of the messages that are inside."""
     original: str | None = None
-    """Of a copy, the address where it was first said."""
+    """The address of the original of a copy."""
     becomes_new: str | None = None
-    """Of a run of copies, what opens the first message behind it that is no copy of anything."""
+    """The address of the first new message after a run of copies."""
     is_target: bool = False
     steps: tuple[str | None, str | None] | None = None
-    """Of a prompt, what opens the one before and the one behind it."""
+    """The addresses of the prompts before and after a prompt."""
     entries: list[Entry] = field(default_factory=list)
-    """Of a run of copies, those that it consists of."""
+    """The entries of a run of copies."""
     call: int | None = None
     """Its id among the calls of tools."""
     result: Markup | None = None
     pictures: list[Picture] = field(default_factory=list)
     agents: list[Nested] = field(default_factory=list)
     more_agents: int = 0
-    """How many more the call spawned."""
+    """How many more subagents the call spawned."""
 
     @property
     def clock(self) -> str:
-        """Return the local time of day."""
         return terminal.clock(self.timestamp)
 
     @property
     def moment(self) -> str:
-        """Return the local date and time."""
         return terminal.moment(self.timestamp)
 
 
@@ -119,12 +117,12 @@ class Nested:
     facts: str
     message_count: int
     entries: list[Entry] | None
-    """None: it is too long to stand here."""
+    """None if it is too long to be shown here."""
     is_open: bool = False
 
 
 class Entries:
-    """Makes entries of the messages of one conversation, as many as a page shows."""
+    """Turns the messages of one conversation into entries, within the limits of a page."""
 
     def __init__(
         self,
@@ -146,7 +144,7 @@ class Entries:
         self._day = ""
 
     def of(self, messages: Iterable[Message], *, has_days: bool = True) -> Iterator[Entry]:
-        """Yield the entries of messages, those that stand elsewhere left out."""
+        """Yield the entries of messages, except those that are shown elsewhere."""
         noise: list[Message] = []
         for message in messages:
             if message.stands_elsewhere:
@@ -164,7 +162,7 @@ class Entries:
             yield self._noise(noise)
 
     def nested_all(self, subagents: Sequence[Subagent]) -> tuple[list[Nested], int]:
-        """Return subagents as there is room for them, and how many more there are."""
+        """Return the subagents that there is room for, and how many more there are."""
         new = [one for one in subagents if one.id not in self._shown]  # no cycle
         some = new[: max(_MOST_AGENTS - len(self._shown), 0)]
         self._shown.update(one.id for one in some)
@@ -290,7 +288,7 @@ def _cut(text: str, most: int = _SUMMARY) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# Gives the entries of a page their addresses, those that are inside of others included.
+# Sets the addresses of the entries of a page, including nested ones.
 
 
 def set_links(
@@ -326,7 +324,7 @@ def set_links(
 
 
 def nested_in(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield entries and those of the subagents in them, in order."""
+    """Yield entries and those of their subagents, in order."""
     for entry in entries:
         yield entry
         for agent in entry.agents:
@@ -334,16 +332,15 @@ def nested_in(entries: Iterable[Entry]) -> Iterator[Entry]:
 
 
 # ------------------------------------------------------------------------------------------------
-# What a fork repeats: a run of copied messages is one line, which leads to the originals.
+# What a fork repeats: a run of copied messages is one line with a link to the originals.
 
 
 def folded_copies(
     entries: Iterable[Entry], rows: Mapping[int, MessagePlaces], own: str
 ) -> Iterator[Entry]:
-    """Yield entries; what follows each other and was first said in one other conversation is one.
+    """Yield entries, with consecutive copies from one other conversation folded into one.
 
-    `own` is the key of the conversation whose page it is, and `rows` has the places of its
-    messages.
+    `own` is the key of the conversation of the page; `rows` has the places of its messages.
     """
     run: list[Entry] = []
     days: list[Entry] = []  # behind the run: they are part of it if it goes on
@@ -400,7 +397,7 @@ def with_beginning(
     beginning = BlockPlace(place.file, own["byte_offset"], own["block"])
     for number, entry in enumerate(entries):
         if own["id"] in (entry.id, *entry.ids):
-            rule = Entry(0, "rule", "This conversation becomes new here", "new")
+            rule = Entry(0, "rule", "New messages start here", "new")
             return [*entries[:number], rule, *entries[number:]], beginning
     return entries, beginning
 
@@ -408,10 +405,9 @@ def with_beginning(
 # ------------------------------------------------------------------------------------------------
 # One conversation as one HTML file that needs nothing else: no server, no network, no other file.
 #
-# Messages look as on the pages, with all of their texts and images. Style and images are in the
-# file, and its policy lets nothing load and nothing run but the few lines of script that open and
-# close what is folded. It is yielded piece by piece, so that a conversation of any length is
-# written.
+# Messages look as on the pages, with all of their texts and images. Style and images are inline,
+# and the policy lets nothing load or run except the few lines of script that fold and unfold. It is
+# yielded piece by piece, so the length of a conversation does not matter.
 
 
 LARGEST_IMAGE = 3_000_000
@@ -502,7 +498,7 @@ class ExportedEntries(Entries):
 
 
 def _rest_of_input(message: Message, budget: Budget) -> Markup:
-    """Return what the shape in which a page shows an input leaves out of it."""
+    """Return the parts of an input that a page leaves out."""
     arguments = show.arguments_of(message)
     changes = show.changes_of(message)
     if changes and not isinstance(arguments.get("edits"), list):
@@ -514,8 +510,6 @@ def _rest_of_input(message: Message, budget: Budget) -> Markup:
 
 
 class _Page(Document):
-    """Writes the pieces of one conversation."""
-
     closing = "</details>\n"
 
     def __init__(self, connection: sqlite3.Connection, conversation: ExportedConversation) -> None:
@@ -530,7 +524,7 @@ class _Page(Document):
         links = export.exported_links(self.connection, conversation)
         places = export.places(conversation)
         yield html.macro("export", "header", title, facts, conversation.resume, [*links], places)
-        # The table of contents: what was typed, in order.
+        # The table of contents: the prompts in order.
         yield html.macro("export", "prompts_begin")
         for message in conversation.prompts():
             text = one_line(message_text.typed(message.kind, message.content))
@@ -558,7 +552,7 @@ class _Page(Document):
         self._entries.agent = around
 
     def messages(self, messages: Iterable[Message]) -> Iterator[str]:
-        """Yield what messages look like, each when it is complete; days only outside subagents."""
+        """Yield each entry when it is complete; days only outside of subagents."""
         for entry in self._entries.of(messages, has_days=not self.level):
             if entry.shape != "call":
                 yield html.macro("export", "entry", entry)
@@ -584,12 +578,12 @@ def _head(title: str) -> Iterator[str]:
 
 @cache
 def _static(*names: str) -> Markup:
-    """Return files of our own, one behind the other."""
+    """Return the joined text of our own files."""
     place = resources(__package__).joinpath("static")
     text = "".join(place.joinpath(name).read_text("utf-8") for name in names)
     return Markup(text)  # noqa: S704 - no stored text
 
 
 def _hash(text: str) -> str:
-    """Return how a policy names an inline text that is allowed."""
+    """Return the name of an allowed inline text in a policy."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -25,11 +25,11 @@ from .urls import PREFIX, BlockPlace, Paths, Permalinks
 # ------------------------------------------------------------------------------------------------
 # Readable cells in Datasette's tables: times, links to conversations, addresses.
 #
-# Only what is known to be harmless becomes HTML, and all text in it is escaped.
+# Only harmless values become HTML, and all text in it is escaped.
 
 
 _time = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-5]\d\.\d{3}Z", re.ASCII)
-# No letters that end an attribute, cannot be seen, or turn the direction of what is read.
+# No characters that end an attribute, are invisible, or change the direction of text.
 _address = re.compile(
     r"https?://[^\s<>\"'`\\\x00-\x20\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069]+"
 )
@@ -43,13 +43,15 @@ _LONG = 100  # letters of an address that are shown
 
 
 def is_worth_it(column: str, value: object) -> bool:
-    """Could the cell become anything but its plain text? Asked of every cell, so it is quick."""
+    """Could the cell be shown as anything but plain text? Quick: asked of every cell."""
     if isinstance(value, int | float):
         return column in _BOUNDED
     if not isinstance(value, str) or not value:
         return False
-    return column in ("session_key", "session", "title") or bool(
-        _time.fullmatch(value) or _address.fullmatch(value)
+    return (
+        column in ("session_key", "session", "title")
+        or value in pages.STATES
+        or bool(_time.fullmatch(value) or _address.fullmatch(value))
     )
 
 
@@ -65,6 +67,8 @@ def cell(
         return _conversation(paths, value, value)
     if _is_title_of_session(row, column, table):
         return _conversation(paths, _get(row, "session_key"), value)
+    if value in pages.STATES and column in ("state", "status"):
+        return Markup("{}").format(pages.STATES[value])
     if _time.fullmatch(value):
         return _moment(value)
     if _address.fullmatch(value):
@@ -106,7 +110,7 @@ def _get(row: Any, column: str) -> Any:
 
 
 # ------------------------------------------------------------------------------------------------
-# Where a row leads to: the message it was read from, its conversation, its project, its team.
+# The links of a row: to its message, its conversation, its project, its team.
 
 
 TABLES = ("sessions", "subagents", "files", "messages", "tool_calls")
@@ -120,74 +124,46 @@ class Way(NamedTuple):
     address: str
 
 
-async def links_of_row(
-    datasette: Any, request: Any, database: str, table: str, row: Mapping[str, Any]
-) -> list[Way]:
-    """Return the places that a row of a table leads to, the nearest first.
-
-    There are none for those who may not see what is there.
-    """
-    from datasette import Forbidden
-
-    reader = _Reader(table, row, Paths(datasette, database))
-    try:
-        return await pages.read(
-            datasette, request, database, TABLES, lambda connection: list(reader.ways(connection))
-        )
-    except (Forbidden, PageError):
-        return []
-
-
-class _Reader(NamedTuple):
-    table: str
-    row: Mapping[str, Any]
-    paths: Paths
-
-    def ways(self, connection: sqlite3.Connection) -> Iterator[Way]:
-        message = self._message(connection)
-        if message:
-            yield Way("Open the message in its conversation", message)
-        owner = sql.ask(
-            connection, "pages/row_owner",
-            session=self._id("session"), subagent=self._id("subagent"),
-        ).fetchone()  # fmt: skip
-        if owner["agent_key"]:
-            yield Way("Open the subagent", self.paths.session(owner["agent_key"]))
-        if owner["session_key"]:
-            title = one_line(owner["title"] or "(untitled)")[:_LONGEST_TITLE]
-            yield Way(f"Open the conversation: {title}", self.paths.session(owner["session_key"]))
-        for what, path in (("project", self.paths.project), ("team", self.paths.team)):
-            if (number := self._id(what)) is not None:
-                yield Way(f"Open the {what}", path(number))
-
-    def _id(self, what: str) -> int | None:
-        """Return the id of the session, project or such that the row is, or refers to."""
-        value = self.row.get("id" if self.table == f"{what}s" else f"{what}_id")
-        return value if isinstance(value, int) else None
-
-    def _message(self, connection: sqlite3.Connection) -> str | None:
-        file, offset = self.row.get("file_id"), self.row.get("byte_offset")
-        if not isinstance(file, int) or not isinstance(offset, int):
-            return None
-        block = self.row.get("block")
+def _ways(
+    connection: sqlite3.Connection, table: str, row: Mapping[str, Any], paths: Paths
+) -> Iterator[Way]:
+    """Yield where a row leads to, the nearest first."""
+    file, offset, block = (row.get(name) for name in ("file_id", "byte_offset", "block"))
+    if isinstance(file, int) and isinstance(offset, int):
         place = BlockPlace(file, offset, block if isinstance(block, int) else 0)
-        link = Permalinks(connection, self.paths.session).of([place]).get(place)
         # Another line of the file has no message of its own: the page shows the nearest.
-        return link.address if link is not None else None
+        if link := Permalinks(connection, paths.session).of([place]).get(place):
+            yield Way("Open the message in its conversation", link.address)
+    ids = {}
+    for what in ("session", "subagent", "project", "team"):
+        value = row.get("id" if table == f"{what}s" else f"{what}_id")
+        ids[what] = value if isinstance(value, int) else None
+    owner = sql.ask(
+        connection, "pages/row_owner", session=ids["session"], subagent=ids["subagent"]
+    ).fetchone()
+    if owner["agent_key"]:
+        yield Way("Open the subagent", paths.session(owner["agent_key"]))
+    if owner["session_key"]:
+        title = one_line(owner["title"] or "(untitled)")[:_LONGEST_TITLE]
+        yield Way(f"Open the conversation: {title}", paths.session(owner["session_key"]))
+    if ids["project"] is not None:
+        yield Way("Open the project", paths.project(ids["project"]))
+    if ids["team"] is not None:
+        yield Way("Open the team", paths.team(ids["team"]))
 
 
 # ------------------------------------------------------------------------------------------------
-# Which columns of a table are shown first: at most eight, those that a person reads.
+# The columns of a table that are shown first: at most eight, those that people read.
 #
-# The others are one click away. Only the page is shorter, not the query, so a table is sorted and
-# continued by any column, as Datasette does it.
+# The others are one click away. Only the page is shorter, not the query, so a table can be sorted
+# and continued by any column, as usual in Datasette.
 
 
 MOST = 8
 """Columns of a table on its page."""
 
 _ASKED = ("_all", "_col", "_nocol")
-"""Parameters of an address that say which columns to show."""
+"""Parameters of an address that select columns."""
 
 FIRST: Mapping[str, tuple[str, ...]] = {
     "conversation": ("kind", "text", "tool_text", "timestamp", "session", "project", "subagent"),
@@ -224,38 +200,15 @@ FIRST: Mapping[str, tuple[str, ...]] = {
         "name", "target", "status", "started_at", "input", "output", "session", "project",
     ),
 }  # fmt: skip
-"""Of the tables and views whose first columns are not those that are read most."""
-
-
-def shown(table: str, names: Sequence[str], asked: Mapping[str, str]) -> list[int]:
-    """Return the places of the columns to show, in order.
-
-    The first is the row's own link where the table has one. What the address sorts or filters by
-    is shown, too.
-    """
-    every = list(range(len(names)))
-    if len(names) <= MOST or any(name in asked for name in _ASKED):
-        return every
-    wanted = [name for name in FIRST.get(table, ()) if name in names]
-    if wanted:
-        chosen = [names.index(name) for name in wanted]
-        if 0 not in chosen and names[0] not in FIRST[table]:
-            chosen.insert(0, 0)
-    else:
-        chosen = every
-    chosen = chosen[:MOST]
-    named = {name.split("__")[0] for name in asked}
-    named |= {asked[name] for name in ("_sort", "_sort_desc") if name in asked}
-    chosen += [place for place in every if names[place] in named and place not in chosen]
-    return chosen
+"""For tables and views whose first columns are not those that people read most."""
 
 
 # ------------------------------------------------------------------------------------------------
-# What the templates of all pages need to know: the navigation, and what we add to Datasette's.
+# What the templates of all pages need: the navigation, and additions to Datasette's pages.
 #
-# `templates/` has some of Datasette's own names: `base.html`, `table.html` and so on. Each passes
-# on to Datasette's template unless it is given a frame, so a database of another program is shown
-# as if this plugin were not there.
+# `templates/` has some of Datasette's own names: `base.html`, `table.html` and so on. Each of them
+# extends Datasette's template unless it is given a frame, so another program's database is shown as
+# if this plugin were not installed.
 
 
 CONVERSATIONS, SEARCH, DASHBOARD = "/-/assoc", "/-/assoc/search", "/-/assoc/dashboard"
@@ -267,13 +220,10 @@ _SECTIONS = (
     ("Reports", re.compile(rf"/[^/]+/(?:-/reports/?|{PREFIX}.*)")),
     ("Tables", re.compile(r"/-/|/[^/]+(?:/[^-].*)?")),
 )
-"""To which place of the navigation an address belongs: the first that fits."""
+"""The place of an address in the navigation: the first pattern that matches."""
 
 
-@dataclass(frozen=True, slots=True)
-class TablePlace:
-    """A place of the navigation."""
-
+class Place(NamedTuple):
     text: str
     address: str
     is_current: bool
@@ -281,7 +231,7 @@ class TablePlace:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What templates ask for, for one page."""
+    """What the templates of a page can call."""
 
     datasette: Any
     request: Any
@@ -290,8 +240,8 @@ class Frame:
     is_one_of_many: bool
     """Are there several assoc-ingest databases, so that addresses have to name theirs?"""
 
-    def navigation(self) -> list[TablePlace]:
-        """Return the places of the header; without a database only those that need none."""
+    def navigation(self) -> list[Place]:
+        """Return the links of the header; without a database only those that need none."""
         urls = self.datasette.urls
         asked = f"?{urlencode({'db': self.database})}" if self.is_one_of_many else ""
         base = urls.database(self.database) if self.database else None
@@ -303,11 +253,7 @@ class Frame:
             "Tables": base or urls.path("/-/"),
         }
         current = self._section()
-        return [
-            TablePlace(text, address, text == current)
-            for text, address in places.items()
-            if address
-        ]
+        return [Place(text, to, text == current) for text, to in places.items() if to]
 
     def others(self, links: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
         own = {self.datasette.urls.path(path) for path in (CONVERSATIONS, SEARCH, DASHBOARD)}
@@ -316,33 +262,52 @@ class Frame:
     def columns(
         self, table: str, known: Sequence[Mapping[str, Any]], asked: Mapping[str, str]
     ) -> list[int]:
-        return shown(table, [column["name"] for column in known], asked)
+        """Return the indexes of the columns to show, in order.
+
+        The first is the link of the row, if the table has one. Columns that the address sorts or
+        filters by are included.
+        """
+        names = [column["name"] for column in known]
+        every = list(range(len(names)))
+        if len(names) <= MOST or any(name in asked for name in _ASKED):
+            return every
+        wanted = [name for name in FIRST.get(table, ()) if name in names]
+        chosen = [names.index(name) for name in wanted] or every
+        if wanted and 0 not in chosen and names[0] not in FIRST[table]:
+            chosen.insert(0, 0)
+        chosen = chosen[:MOST]
+        named = {name.split("__")[0] for name in asked}
+        named |= {asked[name] for name in ("_sort", "_sort_desc") if name in asked}
+        chosen += [place for place in every if names[place] in named and place not in chosen]
+        return chosen
 
     async def ways(self, table: str, cells: Iterable[Mapping[str, Any]]) -> list[Way]:
-        """Return where the row of a table leads to: its message, its conversation, its project."""
+        """Return the links of a row; none for those who may not see where they lead."""
+        from datasette import Forbidden
+
         row = {cell["column"]: cell["raw"] for cell in cells}
-        return await links_of_row(self.datasette, self.request, str(self.database), table, row)
+        database = str(self.database)
+        paths = Paths(self.datasette, database)
+        try:
+            return await pages.read(
+                self.datasette, self.request, database, TABLES,
+                lambda connection: list(_ways(connection, table, row, paths)),
+            )  # fmt: skip
+        except (Forbidden, PageError):
+            return []
 
     def report_names(self) -> list[str]:
-        """Return the names that our reports and lists have among the queries of the database."""
+        """Return the names of our reports and lists among the queries of the database."""
         return list(pages.for_people())
 
     async def descriptions(self) -> dict[str, str]:
-        """Return what metadata says of the tables of the database."""
         return await pages.descriptions(self.datasette, str(self.database))
 
     async def report(self, name: str | None) -> Report | None:
-        """Return the report or list with this name in Datasette, None if there is no such one."""
         return await report_of(self.datasette, self.request, str(self.database), name)
 
-    def totals(
-        self, report: str, columns: Sequence[str], rows: Sequence[Sequence[object]]
-    ) -> list[tuple[float, bool] | None]:
-        return totals(report, columns, rows)
-
-    def as_given(self, name: str, stored: str) -> str:
-        """Return a stored time as a field of a form shows it, and takes it again."""
-        return as_given(name, stored)
+    totals = staticmethod(totals)
+    as_given = staticmethod(as_given)
 
     def _section(self) -> str:
         path = self.request.path if self.request else ""
@@ -379,9 +344,9 @@ def _in_path(datasette: Any, request: Any) -> str | None:
 
 
 # ------------------------------------------------------------------------------------------------
-# What is shown where Datasette finds no page: a search for what was asked, and the nearest names.
+# The page for an address that does not exist: a search for its last part, and similar names.
 #
-# Only where the page would be one of ours; what asks for data gets Datasette's own answer.
+# Only for pages of ours; a request for data gets Datasette's own answer.
 
 
 _LONGEST = 100  # letters of a name that is compared with others
@@ -411,7 +376,7 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
 
 
 async def _near(datasette: Any, database: str, wanted: str) -> list[tuple[str, str]]:
-    """Return tables, views and reports that are called nearly so, and their addresses."""
+    """Return tables, views and reports with a similar name, and their addresses."""
     held = datasette.get_database(database)
     urls = datasette.urls
     tables = {*await held.table_names(), *await held.view_names()}

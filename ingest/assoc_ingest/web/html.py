@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 # Limits how much one page shows: conversations can be huge, and any part may be hostile.
 #
 # A page has as many letters, as much Markdown and as many comparisons of lines as a browser and a
-# reader can bear. Each text on it takes its share; what finds nothing left is shown shorter or
-# plainer, and the page says so. The rest is a click away, in the row.
+# reader can cope with. Each text takes its share; if nothing is left, a text is shown shorter or
+# plainer, and the page says so. The row, one click away, has all of it.
 
 
 LETTERS = 1_500_000
@@ -51,7 +51,7 @@ COMPARISONS = 4_000_000
 
 
 class Budget:
-    """What is left for a page."""
+    """How much a page may still show."""
 
     context: int = 3
     """Unchanged lines around each change of a difference."""
@@ -63,32 +63,32 @@ class Budget:
         self._comparisons = COMPARISONS
 
     def beginning(self, text: str, most: int) -> str:
-        """Return the beginning of a text, at most so many letters and what the page has left."""
+        """Return the beginning of a text: at most `most` letters, and no more than are left."""
         shown = text[: min(most, self._letters)]
         self._letters -= len(shown)
         return shown
 
     def pieces(self, count: int, most: int) -> int:
-        """Return how many pieces of so many may be shown, at most `most`; they are taken."""
+        """Take up to `count` pieces, at most `most`, and return how many may be shown."""
         some = min(count, most, self._pieces)
         self._pieces -= some
         return some
 
     def lays_out(self, cost: int) -> bool:
-        """May Markdown of this cost be laid out? If so, it is taken."""
+        """May Markdown of this cost be laid out? If so, its cost is taken."""
         if cost > self._laid_out:
             return False
         self._laid_out -= cost
         return True
 
     def compares(self, pairs: int) -> bool:
-        """May so many more pairs of lines be compared?"""
+        """May this many more pairs of lines be compared?"""
         self._comparisons -= pairs
         return self._comparisons >= 0
 
 
 class WholeText(Budget):
-    """The budget of a file to keep: every text is whole; only what is laid out is bounded."""
+    """The budget of an exported file: every text is whole, only formatting is limited."""
 
     context = 1_000_000
 
@@ -104,7 +104,7 @@ class WholeText(Budget):
 
 
 # ------------------------------------------------------------------------------------------------
-# Pieces of HTML from templates, for what is written without Datasette.
+# Pieces of HTML from templates that are used without Datasette.
 
 
 @cache
@@ -121,24 +121,24 @@ def _macros(template: str) -> TemplateModule:
 
 
 def macro(template: str, name: str, *values: object) -> Markup:
-    """Return what a macro of one of the templates makes of these values."""
+    """Call a macro of one of the templates."""
     made: Markup = getattr(_macros(template), name)(*values)
     return made
 
 
 # ------------------------------------------------------------------------------------------------
-# What changed between two texts, line by line, with a few lines around it.
+# The changed lines of two texts, with a few lines of context.
 #
-# Comparing takes time that grows with the square of lines that are alike, or worse: three edits
-# of some hundred equal lines are tens of millions of comparisons. They are counted while they are
-# made, and where there are too many, old and new lines stand one behind the other.
+# The time to compare grows with the square of equal lines, or faster: three edits with some hundred
+# equal lines take tens of millions of comparisons. They are counted, and if there are too many, the
+# old lines are shown before the new ones.
 
 
 MOST_LINES = 1_500
 """Lines of both texts together that are compared."""
 
 Row = tuple[str, str]
-"""A sign and a line: `-` what was, `+` what is, a space what stayed, `…` what is left out."""
+"""A sign and a line: `-` removed, `+` added, a space for unchanged, `…` left out."""
 
 
 class TooMuchError(Exception):
@@ -156,7 +156,6 @@ def compared(before: list[str], after: list[str], budget: Budget) -> list[Row]:
 
 
 def one_behind_the_other(before: list[str], after: list[str]) -> list[Row]:
-    """Return all lines that were, and all that are."""
     return list(chain((("-", line) for line in before), (("+", line) for line in after)))
 
 
@@ -175,12 +174,12 @@ def _rows(
 
 
 class _Matcher(SequenceMatcher[str]):
-    """Counts what it compares before it does."""
+    """Counts comparisons before it makes them."""
 
     def __init__(self, before: list[str], after: list[str], budget: Budget) -> None:
         super().__init__(None, before, after, autojunk=False)
         self._budget = budget
-        # A line is held against each equal line of the other text, wherever that stands.
+        # A line is compared with each equal line of the other text.
         alike = Counter(after)
         self._pairs_before = [0, *accumulate(1 + alike[line] for line in before)]
 
@@ -196,9 +195,8 @@ class _Matcher(SequenceMatcher[str]):
 # ------------------------------------------------------------------------------------------------
 # Stored text as harmless HTML: Markdown, differences and matches.
 #
-# This is the only module that says of a text that it is HTML. What it says so of was escaped
-# piece by piece, or came out of the sanitiser. Each piece takes what it needs of the page's
-# budget.
+# Only this module marks stored text as HTML. It was escaped piece by piece, or came out of the
+# sanitiser. Each piece takes its share of the page's budget.
 
 
 LONGEST = 60_000
@@ -241,7 +239,7 @@ def markdown(text: str, budget: Budget | None = None) -> Markup:
 
 
 def plain(text: str, budget: Budget | None = None) -> Markup:
-    """Return a message as it was written, with line breaks and spaces."""
+    """Return a message with its line breaks and spaces."""
     return _written(text, LONGEST, Markup('<pre class="ai-plain">'), budget or Budget())
 
 
@@ -252,7 +250,7 @@ def shortened(text: str, budget: Budget | None = None, name: str = "ai-plain") -
 
 
 def difference(before: str, after: str, budget: Budget | None = None) -> Markup:
-    """Return what changed between two texts, line by line, with a few lines around it."""
+    """Return the changed lines of two texts, with a few lines of context."""
     budget = budget or Budget()
     old, new = _split(before), _split(after)
     notice = Markup("")
@@ -307,7 +305,7 @@ def _split(text: str) -> list[str]:
 
 
 def _cells(text: str) -> int:
-    """Return about how many cells the tables of a text can have: each row has those of the head."""
+    """Estimate how many cells the tables of a text have: each row is as wide as the head."""
     rows = text.split("\n")
     rulers = [number for number, row in enumerate(rows) if "|" in row and not row.strip(_RULER)]
     widest = max((rows[number].count("|") for number in rulers), default=0)
@@ -324,7 +322,7 @@ def _parser() -> MarkdownIt:
 
 
 def _kept(tag: str, attribute: str, value: str) -> str | None:
-    """Return the value of an attribute; None takes it away: a relative link would lead to us."""
+    """Return the value of an attribute, None to remove it: a relative link would lead to us."""
     is_other = attribute != "href" or value.strip().lower().startswith(_SCHEMES)
     return value if is_other else None
 
@@ -355,7 +353,7 @@ def body_of(message: Message, budget: Budget) -> Markup:
 
 
 def summary_of(message: Message, directory: str | None) -> str:
-    """Return one line about a call: what it was applied to, or how far a list is done."""
+    """Return one line about a call: its target, or how much of a list is done."""
     arguments = arguments_of(message)
     if (todos := things_to_do(message)) is not None:
         done = sum(isinstance(one, dict) and one.get("status") == "completed" for one in todos)
@@ -372,7 +370,7 @@ def summary_of(message: Message, directory: str | None) -> str:
 
 
 def fields(arguments: dict[str, object], budget: Budget) -> Markup:
-    """Return named values as HTML, long texts in a form in which they are read."""
+    """Return named values as HTML, with long texts laid out."""
     count = _few(arguments, budget)
     rows = [
         _FIELD.format(_named(key, budget), _value(key, value, budget))
@@ -442,7 +440,7 @@ def _more(count: int, word: str) -> Markup:
 
 
 # ------------------------------------------------------------------------------------------------
-# Placeholders of images in a text: what a page asks the route of `images` for.
+# Placeholders of images in a text: the page requests each image by its number.
 
 
 LARGEST = 8_000_000
@@ -455,7 +453,7 @@ _placeholder = re.compile(r"\[image image/(?:png|jpeg|gif|webp) ([\d,]{1,12}) by
 
 @dataclass(slots=True)
 class Picture:
-    """An image of a message, and what is shown where there is none."""
+    """An image of a message, and the text to show without it."""
 
     message: int
     number: int
@@ -465,7 +463,7 @@ class Picture:
 
 
 def in_text(message: int, text: str) -> Iterator[Picture]:
-    """Yield the images for which the text of a message has placeholders; not those too large."""
+    """Yield the images that a text has placeholders for, without those that are too large."""
     found = dict.fromkeys(match[0] for match in islice(_placeholder.finditer(text), _MOST))
     for number, placeholder in enumerate(found, start=1):
         size = _placeholder.fullmatch(placeholder)
@@ -474,18 +472,18 @@ def in_text(message: int, text: str) -> Iterator[Picture]:
 
 
 # ------------------------------------------------------------------------------------------------
-# Marks words in HTML that was made of stored text: only in its text, never in a tag.
+# Marks words in HTML made of stored text: only in its text, never in a tag.
 
 
 Look = Callable[[str], list[Span]]
-"""Says where in a text the words are."""
+"""Returns the places of the words in a text."""
 
-# What `html` makes: a value of an attribute stands between double quotes, and may have a `>`.
+# Attribute values made here are in double quotes, and may contain `>`.
 _tag = re.compile(r'(<(?:[^<>"]++|"[^"]*+")*+>)')
 
 
 def marked_html(body: str, look: Look) -> Markup:
-    """Return HTML, or text, with the words that `look` finds in `<mark>`; tags stay as they are."""
+    """Return HTML or text with the words that `look` finds in `<mark>`; tags do not change."""
     pieces: list[str] = []
     for number, piece in enumerate(_tag.split(str(escape(body)))):
         if number % 2 or not piece:

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 
 # ------------------------------------------------------------------------------------------------
-# The queries that Datasette offers, and the form in which it wants them.
+# The queries that Datasette offers.
 #
-# These are the reports and lists that a person can run with an empty form: every parameter may be
-# left out, which is seen from `coalesce(:name, '')` or `nullif(:name, '')`.
+# These are the reports and lists that can be run with an empty form: every parameter is optional,
+# which is recognised by `coalesce(:name, '')` or `nullif(:name, '')`.
 #
-# There, `usage_by_day` is called `ask-usage-by-day`. Its times may be any that `since` and
-# `until` take elsewhere (`with_times`). Some are called as a view is, and each line of Datasette
-# hides one of the two behind the other; no table has a dash in its name.
+# `usage_by_day` is called `ask-usage-by-day` there. Its times may have any form that `since` and
+# `until` accept elsewhere (`with_times`). Some queries have the name of a view, and each line of
+# Datasette hides one of the two; no table has a dash in its name.
 
 
 _IDS = "(select value from json_each(:project))"
@@ -57,7 +57,7 @@ _optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
 
 
 def for_people() -> dict[str, Query]:
-    """Return the queries that are shown, by the names that they have in Datasette."""
+    """Return the queries by their names in Datasette."""
     return {
         PREFIX + name.replace("_", "-"): query._replace(sql=query.sql.replace(_IDS, _NAMED))
         for name, query in sql.named_queries().items()
@@ -66,7 +66,7 @@ def for_people() -> dict[str, Query]:
 
 
 def as_dictionaries() -> dict[str, dict[str, Any]]:
-    """Return the queries as the hook of 0.65 wants them; it writes into what it gets."""
+    """Return the queries as the hook of 0.65 wants them: new objects, since it changes them."""
     return {
         name: {
             "sql": query.sql,
@@ -92,7 +92,7 @@ def with_times(query: bytes) -> bytes:
 
 
 def is_report(path: str) -> bool:
-    """Is this the path of one of these queries, in any form of its rows?"""
+    """Is this the path of one of these queries, in any format?"""
     return path.rpartition("/")[2].partition(".")[0] in for_people()
 
 
@@ -113,7 +113,7 @@ async def store(datasette: Any, database: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------
-# Recognises assoc-ingest databases among Datasette's: by their content, never by their name.
+# Recognises assoc-ingest databases by their content, never by their name.
 
 
 _known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
@@ -130,12 +130,11 @@ async def is_ours(datasette: Any, database: str) -> bool:
 
 
 async def our_databases(datasette: Any) -> list[str]:
-    """Return the names of the assoc-ingest databases."""
     return [name for name in datasette.databases if await is_ours(datasette, name)]
 
 
 async def is_for_us(datasette: Any) -> bool:
-    """Is the server there for assoc-ingest: is it `serve`, or has it nothing but our databases?"""
+    """Is this server for assoc-ingest: is it `serve`, or has it only our databases?"""
     ours = await our_databases(datasette)
     others = set(datasette.databases) - {"_internal"} - set(ours)
     return bool(ours) and (serve.is_switched_on() or not others)
@@ -148,8 +147,6 @@ async def _application_id(database: Any) -> int:
 
 # ------------------------------------------------------------------------------------------------
 # The differences between Datasette 0.65 and 1.0, in one place.
-#
-# Pages and hooks ask here, and need not know which of them they run in.
 
 
 async def may_view(datasette: Any, actor: Any, database: str, tables: Iterable[str] = ()) -> bool:
@@ -198,7 +195,7 @@ async def index(datasette: Any, request: Any) -> Any:
 
 
 async def descriptions(datasette: Any, database: str) -> dict[str, str]:
-    """Return what the metadata of a database says of each of its tables and views."""
+    """Return the description of each table and view in the metadata of a database."""
     if hasattr(datasette, "get_resource_metadata"):
         known = {
             table: (await datasette.get_resource_metadata(database, table)).get("description")
@@ -220,8 +217,7 @@ async def _tables(datasette: Any, database: str) -> list[str]:
 #
 # A page is made in three steps: the event loop asks Datasette who may look, a thread of Datasette
 # reads everything in one transaction, so that a sync between two queries cannot make a page
-# contradict itself, and a template is filled. What a user can get wrong ends as a page that says
-# so.
+# contradict itself, and a template is filled. A user's mistake ends in a page that explains it.
 
 
 T = TypeVar("T")
@@ -229,7 +225,7 @@ Row = dict[str, Any]
 
 _POLICY = "content-security-policy"
 HEADERS = {
-    # Our pages need no script at all: whatever slipped through could not run.
+    # Our pages need no script at all: any that slipped through could not run.
     _POLICY: (
         "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
         "base-uri 'none'; frame-ancestors 'none'"
@@ -237,8 +233,11 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
+STATES = {"in the middle of a turn": "unfinished"}
+"""How pages word the stored state of a conversation."""
+
 MOST_LINKS = 100
-"""Places to go that a page lists; it says how many more there are."""
+"""Maximum number of links that a page lists; it says how many more there are."""
 
 _QUERIES = 5  # times as long as one query a whole page may take
 _LONG = 1_000  # letters of a title, a name or a path, whoever made them so long
@@ -264,12 +263,11 @@ class PageError(Exception):
 
 
 def named(request: Request, part: str) -> str:
-    """Return what a part of the path names: written as Datasette writes it, or percent-encoded."""
+    """Return a decoded part of the path: Datasette's own encoding, or percent-encoding."""
     return unquoted(request.url_vars[part])
 
 
 def unquoted(text: str) -> str:
-    """Return a part of a path without its quotation, Datasette's own or that of the web."""
     return unquote_plus(text.replace("~", "%"))
 
 
@@ -280,6 +278,18 @@ async def databases(datasette: Datasette, request: Request, tables: Sequence[str
         for name in datasette.databases
         if await is_ours(datasette, name) and await may_view(datasette, request.actor, name, tables)
     ]
+
+
+async def database_of(
+    datasette: Datasette, request: Request, tables: Sequence[str]
+) -> tuple[str, list[str]]:
+    """Return the database `?db=`, else the first that may be seen, and the names of all of them."""
+    names = await databases(datasette, request, tables)
+    if not names:
+        raise PageError(
+            404, "No assoc-ingest database is open here, or you have no permission to see it."
+        )
+    return request.args.get("db") or names[0], names
 
 
 async def read(
@@ -347,12 +357,11 @@ async def page(
     if len(body) > _LARGEST and status == 200:  # a page that tells an error is never too large
         message = f"This page is too large ({len(body):,} characters). Open the rows in Tables."
         raise PageError(503, message)
-    # What a template shows as it is (titles, names, paths) may hold letters that reverse a line.
+    # Titles, names and paths may contain characters that reverse a line.
     return Response.html(safe(body), status=status, headers=headers)
 
 
 def _for_all(datasette: Datasette, context: Mapping[str, object]) -> dict[str, object]:
-    """Return what every template gets."""
     database = context.get("database")
     paths = Paths(datasette, str(database)) if database else None
     return {"urls": datasette.urls, "paths": paths, "display": terminal}
@@ -380,7 +389,7 @@ def ask(
 
 
 def brief(row: sqlite3.Row | Mapping[str, object], *whole: str) -> Row:
-    """Return a row with its texts cut where they are too long to be a name, but for some."""
+    """Return a row with its texts cut to the length of a name, except those of columns `whole`."""
     return {
         key: cut(value) if isinstance(value, str) and key not in whole else value
         for key, value in dict(row).items()
@@ -392,7 +401,7 @@ def cut(text: str) -> str:
 
 
 def page_number(text: str | None) -> int:
-    """Return the number of a page of a list, 1 without one. Raises PageError if it is none."""
+    """Parse the number of a page, 1 without one. Raises PageError if it is not a number."""
     # Of more digits than any page has, int() would raise at some length.
     is_number = text and text.isascii() and text.isdigit() and len(text) < _LONGEST_NUMBER
     number = int(text) if text and is_number else 0
@@ -424,7 +433,7 @@ def _first_sentence(error: AssocIngestError) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# Which conversation the path of a page names; where it names none or several, what is near.
+# Finds the conversation that a path names; if it names none or several, suggests others.
 
 
 def find(connection: sqlite3.Connection, prefix: str, path: Callable[[str], str]) -> KeyMatch:

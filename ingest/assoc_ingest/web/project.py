@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from .. import sql, terminal
+from .. import sql
 from . import pages
 from .html import Budget, fields, markdown
 from .pages import MOST_LINKS, PageError
 from .urls import Paths
-from .usage import Cost, together
+from .usage import Used
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -64,30 +63,8 @@ MOST_MEMBERS = 100
 _SHOWN = {"type", "from", "timestamp"}  # of a message between programs: they stand above it
 
 
-@dataclass(slots=True)
-class Letter:
-    """A message from one member to another."""
-
-    id: int
-    sender: str
-    moment: str
-    kind: str
-    body: Markup
-    is_unread: bool
-    is_gone: bool
-
-
-@dataclass(slots=True)
-class Thread:
-    """The inbox of one member, the oldest message first."""
-
-    name: str
-    member: pages.Row | None
-    letters: list[Letter] = field(default_factory=list)
-
-
 async def team(datasette: Datasette, request: Request) -> Response:
-    """Return the page of the team that the address names by number, name or key."""
+    """Return the page of a team; the address has its number, name or key."""
     from datasette.utils import tilde_decode
 
     database = tilde_decode(request.url_vars["database"])
@@ -131,27 +108,20 @@ def _read_team(
     }
 
 
-def _threads(members: list[pages.Row], letters: list[pages.Row], budget: Budget) -> list[Thread]:
-    threads = {str(member["name"]): Thread(str(member["name"]), member) for member in members}
+def _threads(members: list[pages.Row], letters: list[pages.Row], budget: Budget) -> list[pages.Row]:
+    """Return the inbox of each member, the oldest message first."""
+    threads: dict[str, pages.Row] = {
+        str(one["name"]): {"name": one["name"], "member": one, "letters": []} for one in members
+    }
     for row in reversed(letters):
         name = str(row["recipient"] or "(nobody)")
-        thread = threads.setdefault(name, Thread(name, None))
-        thread.letters.append(
-            Letter(
-                id=row["id"],
-                sender=str(row["sender"] or "(unknown)"),
-                moment=terminal.moment(row["timestamp"]),
-                kind=row["kind"],
-                body=_body(row, budget),
-                is_unread=row["is_read"] == 0,
-                is_gone=row["gone_at"] is not None,
-            )
-        )
+        thread = threads.setdefault(name, {"name": name, "member": None, "letters": []})
+        thread["letters"].append({**row, "body": _body(row, budget)})
     return list(threads.values())
 
 
 def _body(row: pages.Row, budget: Budget) -> Markup:
-    """Return what a message says; programs write JSON to each other."""
+    """Return the text of a message; programs write JSON to each other."""
     text = row["text"] or row["summary"] or ""
     try:
         inner = json.loads(text) if row["kind"] != "message" else None
@@ -176,7 +146,7 @@ MOST = 30
 
 
 async def project(datasette: Datasette, request: Request) -> Response:
-    """Return the page of the project that the address names by number, name or key."""
+    """Return the page of a project; the address has its number, name or key."""
     from datasette.utils import tilde_decode
 
     database = tilde_decode(request.url_vars["database"])
@@ -210,7 +180,7 @@ def _read(
         if rows[MOST:]:
             more.append(name)
     related = pages.ask(connection, "pages/project_related", project=every)
-    usage = _Usage(ids, sql.ask(connection, "pages/project_usage", project=every))
+    usage = _usage(ids, sql.ask(connection, "pages/project_usage", project=every))
     offset = (number - 1) * PAGE
     sessions = pages.ask(
         connection, "pages/project_sessions", project=every, limit=PAGE + 1, offset=offset
@@ -237,20 +207,20 @@ def _read(
     }
 
 
-class _Usage:
-    """What a project and its worktrees hold and cost, each alone and all together."""
-
-    def __init__(self, ids: list[int], rows: Iterable[sqlite3.Row]) -> None:
-        """`ids` are the projects of one directory."""
-        self.sessions: dict[int, int] = {}
-        self.costs: dict[int, Cost] = {}
-        for row in rows:
-            self.sessions[row["id"]] = row["session_count"]
-            self.costs[row["id"]] = Cost(
-                row["cost_usd"] or 0.0, row["responses"], row["unpriced"], row["partial"]
-            )
-        self.own_sessions = sum(self.sessions[one] for one in ids)
-        self.own_cost = together(self.costs[one] for one in ids)
-        self.all_sessions = sum(self.sessions.values())
-        self.all_cost = together(self.costs.values())
-        self.has_worktrees = len(self.sessions) > len(ids)
+def _usage(ids: list[int], rows: Iterable[sqlite3.Row]) -> pages.Row:
+    """Return conversations and costs of the projects of one directory and of their worktrees."""
+    sessions, costs = {}, {}
+    for row in rows:
+        sessions[row["id"]] = row["session_count"]
+        costs[row["id"]] = Used(
+            row["cost_usd"] or 0.0, row["responses"], row["unpriced"], row["partial"]
+        )
+    return {
+        "sessions": sessions,
+        "costs": costs,
+        "own_sessions": sum(sessions[one] for one in ids),
+        "own_cost": sum((costs[one] for one in ids), Used()),
+        "all_sessions": sum(sessions.values()),
+        "all_cost": sum(costs.values(), Used()),
+        "has_worktrees": len(sessions) > len(ids),
+    }

@@ -44,13 +44,12 @@ from ..store.sql_child import Value
 from ..store.sql_process import Answer, Limits, Setup, SqlProcess, StoppedError
 
 # ------------------------------------------------------------------------------------------------
-# SQL that a visitor of `serve` writes, run where it holds nothing up.
+# The SQL that visitors of `serve` write, run where it blocks nothing.
 #
-# A visitor writes SQL in the query of an address or in a form: as a statement, as a condition, as a
-# facet, as a value that a condition or a canned query compares. So whatever Datasette asks for a
-# request that has either goes to a process of its own (`store/sql_process`), of which there are
-# `_PROCESSES`. Pages without them, and our own pages, run our statements,
-# and wait for none of these.
+# A visitor can write SQL in an address or a form: as a statement, a condition, a facet, or a value
+# that a condition or a canned query compares. So the SQL of any request with parameters runs in
+# separate processes (`store/sql_process`), of which there are `_PROCESSES`. Pages without
+# parameters, and our own pages, run our statements and do not wait for these.
 
 
 _PROCESSES = 2
@@ -60,7 +59,7 @@ _MOST_ROWS = 100_000
 _MOST_BYTES = 32 * 1024 * 1024
 
 _FULL = "Too many statements are running. Try again in a few seconds."
-_ENDING = "The server is ending."
+_ENDING = "The server is stopping."
 
 _is_of_visitor: ContextVar[bool] = ContextVar("is_of_visitor", default=False)
 _parameter = re.compile(r"[:@$](\w+)")
@@ -70,7 +69,7 @@ Execute = Callable[..., Awaitable[Any]]
 
 @contextmanager
 def for_request(scope: Mapping[str, Any]) -> Iterator[None]:
-    """Answer a request: what is executed meanwhile may be of the visitor."""
+    """Answer a request: the SQL that runs meanwhile may be the visitor's."""
     is_plain = scope["method"] in ("GET", "HEAD") and not scope.get("query_string")
     token = _is_of_visitor.set(not is_plain)
     try:
@@ -80,7 +79,7 @@ def for_request(scope: Mapping[str, Any]) -> Iterator[None]:
 
 
 def kept_apart(datasette: Any) -> None:
-    """Let all databases of a Datasette run SQL of visitors in processes of their own."""
+    """Let all databases of a Datasette run the SQL of visitors in other processes."""
     processes = _Processes()
     for name, database in datasette.databases.items():
         if name != "_internal" and not database.memory_name:
@@ -88,7 +87,7 @@ def kept_apart(datasette: Any) -> None:
 
 
 def _execute(datasette: Any, database: Any, here: Execute, processes: _Processes) -> Execute:
-    """Return `Database.execute` of Datasette, which goes to a process for a visitor."""
+    """Return a replacement of `Database.execute` that sends the SQL of visitors to a process."""
 
     async def execute(
         sql: str,
@@ -145,12 +144,10 @@ def _interrupted(sentence: str, sql: str, parameters: Any) -> Exception:
 
 
 class _FullError(Exception):
-    """No statement is taken now."""
+    """No statement is accepted now."""
 
 
 class _Processes:
-    """A few processes, each with a thread that waits for it."""
-
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_PROCESSES, "foreign-sql")
         self._free: list[SqlProcess] = []
@@ -202,7 +199,7 @@ class _Processes:
                 self._free.append(process)
 
     def _prepare(self) -> None:
-        """End the processes when the server ends: at a signal, before it waits for its answers."""
+        """Stop the processes with the server: at a signal, before it waits for its answers."""
         if self._is_ready:
             return
         self._is_ready = True
@@ -232,7 +229,7 @@ class _Processes:
 
 
 def _setup(datasette: Any, database: Any) -> Setup:
-    """Return what a process opens to be like a connection of Datasette to this database."""
+    """Return how a process connects to this database as Datasette does."""
     script: list[tuple[str, tuple[Value, ...]]] = []
     address = _address(database)
     if database.is_memory:
@@ -253,7 +250,7 @@ def _address(database: Any) -> str:
 
 
 def _given(sql: str, parameters: Any) -> Sequence[Value] | Mapping[str, Value]:
-    """Return parameters as values; those of a canned query may be computed on demand."""
+    """Return parameters as values; a canned query may compute them on demand."""
     if parameters is None:
         return {}
     if not isinstance(parameters, Mapping):
@@ -270,7 +267,7 @@ def _given(sql: str, parameters: Any) -> Sequence[Value] | Mapping[str, Value]:
 
 
 def _as_rows(found: Answer) -> tuple[Any, list[sqlite3.Row]]:
-    """Return the description of the columns and the rows, as a cursor gives them."""
+    """Return the column description and the rows like those of a cursor."""
     connection = sqlite3.connect(":memory:")
     try:
         named = ", ".join(f"null as {_quoted(column)}" for column in found.columns)
@@ -287,12 +284,12 @@ def _quoted(name: str) -> str:
 # ------------------------------------------------------------------------------------------------
 # The guard: only pages of this server can read the index through a browser.
 #
-# Datasette answers whoever asks, and any page in a browser can ask: by a name that its owner lets
-# point to 127.0.0.1, by an address that is redirected to another site, or with an image whose
-# address is a slow query. So `serve` lets every request pass here first. What is not for one of
-# its pages is refused, and every answer tells the browser to load nothing from other servers.
+# Datasette answers everybody, and any page in a browser can ask: through a name whose owner points
+# it to 127.0.0.1, through a redirect to another site, or with an image whose address is a slow
+# query. So `serve` checks every request here first. Requests that are not for its own pages are
+# refused, and every response tells the browser to load nothing from other servers.
 #
-# Plain `datasette` is not guarded: it may stand behind a name of its own, and has its own rules.
+# Plain `datasette` is not guarded: it may have a name of its own, and has its own rules.
 
 
 Scope = MutableMapping[str, Any]
@@ -321,12 +318,12 @@ HEADERS = {
     # Not no-referrer: browsers then send forms without an origin, and Datasette refuses those.
     b"referrer-policy": b"same-origin",
 }
-"""What every answer has, unless the page that gives it has its own."""
+"""Headers of every response that does not set its own."""
 
 
 @contextmanager
 def switched_on() -> Iterator[None]:
-    """Guard each Datasette that is started meanwhile, in this process or below it."""
+    """Guard every Datasette that starts meanwhile, in this process or a child."""
     before = os.environ.get(_SWITCH)
     os.environ[_SWITCH] = "1"
     try:
@@ -395,7 +392,7 @@ def _is_for_us(hosts: list[str], allowed: Collection[str]) -> bool:
 
 
 def _leads_elsewhere(scope: Scope) -> bool:
-    """Would a redirect to this path, made whole by a slash, lead to another machine?"""
+    """Would Datasette's redirect of this path lead to another machine?"""
     raw = scope.get("raw_path") or b""
     paths = {scope["path"], raw.decode("latin-1"), unquote(raw.decode("latin-1"))}
     return any(path.replace("\\", "/").startswith("//") for path in paths)
@@ -404,7 +401,7 @@ def _leads_elsewhere(scope: Scope) -> bool:
 def _comes_from_here(scope: Scope, allowed: Collection[str]) -> bool:
     """Did one of our own pages, a person or a program send it?"""
     sites = set(_values(scope, b"sec-fetch-site"))
-    if not sites:  # an older browser says only which page it was, and a program nothing
+    if not sites:  # an older browser sends only the page, and a program nothing
         pages = [*_values(scope, b"origin"), *_values(scope, b"referer")]
         return all(_is_ours(page, _values(scope, b"host")[0], allowed) for page in pages)
     if not sites & {"cross-site", "same-site"}:
@@ -444,7 +441,6 @@ def _values(scope: Scope, name: bytes) -> list[str]:
 
 
 async def refuse(refused: Refusal, send: Send) -> None:
-    """Answer with a status and a sentence."""
     status, sentence = refused
     headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"cache-control", b"no-store")]
     if status == 405:
@@ -457,11 +453,11 @@ async def refuse(refused: Refusal, send: Send) -> None:
 # Runs Datasette on the database, for the browser of the user who started it.
 #
 # It listens on this machine only and behind the guard above, with the titles and notes of
-# metadata.yml, and with limits that let no page take the machine. Options of Datasette pass
-# through, but for those that would undo one of these, or let Datasette write.
+# metadata.yml, and with limits that keep a page from using up the machine. Options are passed to
+# Datasette, except those that would undo one of these or let Datasette write.
 #
-# With `--watch`, a second process keeps the database up to date. It ends when this one ends,
-# however that happens: its standard input, a pipe from here, closes.
+# With `--watch`, a second process keeps the database up to date. It ends with this one in any case:
+# its standard input, a pipe from here, closes.
 
 
 HOST = "127.0.0.1"
@@ -476,7 +472,7 @@ SETTINGS = {
     "max_csv_mb": 100,
     "truncate_cells_html": 500,
 }
-"""Settings of Datasette; the user's own come behind them, and win."""
+"""Settings of Datasette; the user's own come after them, and win."""
 
 _REFUSED = {
     "cors": "--cors would let every web page read your conversations",
@@ -486,7 +482,7 @@ _REFUSED = {
     "reload": "--reload would start Datasette without protection against other sites",
     "root": "--root allows writing, and only assoc-ingest may write to its database",
 }
-"""Options of Datasette that undo what is promised here, and why they are not passed on."""
+"""Options of Datasette that would break a promise, and why they are not passed on."""
 
 _FOREIGN_HOST = (
     "serve listens on this machine only. To give others access, run datasette itself behind a "
@@ -500,8 +496,6 @@ _LOOK = 0.1  # seconds between two looks whether the server answers
 
 @dataclass(frozen=True, slots=True)
 class ServeOptions:
-    """What `serve` is asked to do."""
-
     port: int = 8001
     """0: any that is free."""
     watched: bool = False
@@ -546,7 +540,7 @@ def metadata_for(database: Path) -> str:
 
 
 def _prepare(database: Path, watched: bool) -> bool:
-    """Make sure that the database is usable and current. Should a watch be started?"""
+    """Check and update the database. Should a watch be started?"""
     if watched:
         try:
             with writing(database):
@@ -619,7 +613,7 @@ def _metadata(database: Path, place: Path) -> Iterator[str]:
 
 
 def _free_port(port: int) -> int:
-    """Return the port, or one that is free for 0. Raises UsageError if it cannot be had."""
+    """Return the port, or a free one for 0. Raises UsageError if it is not available."""
     with socket.socket() as probe:
         if os.name == "posix":  # else the connections of a server that just ended count as taken
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -635,12 +629,12 @@ def _free_port(port: int) -> int:
         return int(probe.getsockname()[1])
 
 
-# -- beside it -----------------------------------------------------------------------------------
+# -- beside the server ---------------------------------------------------------------------------
 
 
 @contextmanager
 def _following(database: Path) -> Iterator[None]:
-    """Keep the database up to date in a process of its own, which ends with this one."""
+    """Keep the database up to date in a second process, which ends with this one."""
     # Without -P, the current directory could bring modules of its own.
     program = [sys.executable, "-P", "-m", "assoc_ingest", "watch", "--until-eof"]
     watch = subprocess.Popen(  # noqa: S603 — this program, and the path that it was given

@@ -1,4 +1,4 @@
-"""Addresses: of messages, which last, and of what a number counts."""
+"""Addresses: of pages and of the rows that a number counts, and permanent ones of messages."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 # ------------------------------------------------------------------------------------------------
-# Addresses of what a number counts: rows of a table, or a report whose rows add up to it.
+# Addresses of pages, and of the rows that a number counts: of a table, or of a report.
 #
-# A link with such an address says the number in `data-count`, and in `data-sum` which columns of
-# the report add up to it; without that, it is the number of rows.
+# A link with such an address has the number in `data-count`, and in `data-sum` the columns of the
+# report that add up to it; without these, it is the number of rows.
 
 
 PREFIX = "ask-"
 """What the names of our reports and lists begin with in Datasette."""
 
 EVER = "2000-01-01"
-"""Before all times: a report that begins here leaves out only what has no time."""
+"""Before all times: a report that begins here leaves out only rows without a time."""
 
 
 class Paths:
@@ -55,7 +55,7 @@ class Paths:
         return self.page(f"team/{team}")
 
     def list(self, **asked: object) -> str:
-        """Return the address of the conversations that these filters leave."""
+        """Return the address of the list of conversations with these filters."""
         return with_query(self.page("sessions"), asked)
 
     def usage(self, key: str) -> str:
@@ -65,7 +65,7 @@ class Paths:
         return str(self._urls.table(self._database, name))
 
     def rows(self, table: str, **asked: object) -> str:
-        """Return the address of the rows of a table or a view that these filters leave."""
+        """Return the address of a table or a view with these filters."""
         return with_query(self.table(table), asked)
 
     def report(self, name: str, **asked: object) -> str:
@@ -80,18 +80,15 @@ def with_query(path: str, asked: Mapping[str, object]) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# Addresses of messages that last: by file and line, as references have them, by no id of a row.
+# Permanent addresses of messages: by file and line, as in references, never by the id of a row.
 #
 # `?at=12` is line 12 of the file of the conversation or the subagent in the path, `?at=12.1` the
 # second block of that line, `?at=2:12` a line of the second file, as in the reference `KEY/2:12`.
-# `?at=B3456` is the block at a byte of the file: where several objects stand in one line, or the
-# archive has lost its lines. The anchor is the one of an exported page: `#L12`, `#f2-L12.1`,
-# `#AGENT-L3`.
+# `?at=B3456` is the block at a byte of the file: for several objects on one line, or if the archive
+# has lost its lines. The anchor is that of an exported page: `#L12`, `#f2-L12.1`, `#AGENT-L3`.
 
 
 class BlockPlace(NamedTuple):
-    """Where a block is stored."""
-
     file: int
     offset: int
     block: int
@@ -106,24 +103,24 @@ class Link(NamedTuple):
 
     @property
     def address(self) -> str:
-        """Return what opens the page that has the block."""
+        """Return the address of the page that shows the block."""
         return f"{self.path}?at={self.place}#{self.anchor}"
 
     @property
     def behind(self) -> str:
-        """Return what opens the page that begins behind the block."""
+        """Return the address of the page that begins after the block."""
         return f"{self.path}?after={self.place}"
 
 
 class MessagePlaces(NamedTuple):
-    """The places of a message, and of what it is a copy of."""
+    """The places of a message and of its original."""
 
     place: BlockPlace
     original: BlockPlace | None
     original_session: str | None
     original_title: str | None
     is_message: bool
-    """Is it of a line that counts as a message?"""
+    """Is its line counted as a message?"""
 
 
 def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, MessagePlaces]:
@@ -181,19 +178,19 @@ class Permalinks:
         return f"{self._path(key.text)}/image?at={self.name(place)}&n={number}"
 
     def news(self, place: BlockPlace) -> str:
-        """Return the address that reports what came after a block, '' if there is none."""
+        """Return the address that counts what follows a block, '' if there is none."""
         key = self._owner(place.file)
         return f"{self._path(key.text)}/news?after={self.name(place)}" if key is not None else ""
 
     def name(self, place: BlockPlace) -> str:
-        """Return what an address says after `at=` of a block for which no line is counted."""
+        """Return the value of `at=` for a block whose line is not counted."""
         key = self._owner(place.file)
         number = self._numbers[key].get(place.file, 1) if key is not None else 1
         block = f".{place.block}" if place.block else ""
         return f"{number}:B{place.offset}{block}".removeprefix("1:")
 
     def _owner(self, file: int) -> KeyMatch | None:
-        """Return the key of a file; the numbers of its files are known from then on."""
+        """Return the conversation of a file, and remember the numbers of its files."""
         if file not in self._owners:
             key = self._owners[file] = refs.owner_of(self._connection, file)
             if key is not None and key not in self._numbers:  # it may have a thousand files

@@ -25,34 +25,40 @@ if TYPE_CHECKING:
 
 
 # ------------------------------------------------------------------------------------------------
-# What responses cost together, as pages show it.
+# What responses used and cost together.
 
 
-class Cost(NamedTuple):
-    """The cost of responses, some of which may be unpriced or partial. Its text is for people."""
+@dataclass(slots=True)
+class Used:
+    """What responses used and cost, some of them unpriced or partial. Its text is the cost."""
 
-    dollars: float = 0.0
-    """Of those with a price."""
+    cost: float = 0.0
+    """Of those with a price, in dollars."""
     responses: int = 0
     unpriced: int = 0
     partial: int = 0
+    tokens: int = 0
+    cached: int = 0
+    output: int = 0
 
     def __str__(self) -> str:
         if self.responses and self.unpriced == self.responses:
             return terminal.money(None)
-        return terminal.money(self.dollars, self.partial, self.unpriced)
+        return terminal.money(self.cost, self.partial, self.unpriced)
 
-
-def together(costs: Iterable[Cost]) -> Cost:
-    return Cost(*map(sum, zip(*costs, strict=True)))
+    def __add__(self, other: Used) -> Used:
+        return Used(
+            self.cost + other.cost, self.responses + other.responses,
+            self.unpriced + other.unpriced, self.partial + other.partial,
+            self.tokens + other.tokens, self.cached + other.cached, self.output + other.output,
+        )  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------
-# The colour of each model: the same on all pages, whatever else is shown.
+# The colour of each model: the same on all pages.
 #
-# It follows from the name. Where two names have the same colour, the model that was used later
-# takes the next one that is free; when all are taken, one with stripes. So a model that is new
-# changes none.
+# It follows from the name. If two names have the same colour, the model that was used later gets
+# the next free one; when all are taken, one with stripes. So a new model changes no other.
 
 
 COLOURS = 12
@@ -62,7 +68,7 @@ _MOST = 200  # models that are compared; their colours are all taken long before
 
 
 class Colours:
-    """The numbers of the colours of models, which are given in the order of their first use."""
+    """Numbers colours; the models come in the order of their first use."""
 
     def __init__(self, models: Iterable[str]) -> None:
         self._known: dict[str, int] = {}
@@ -76,7 +82,6 @@ class Colours:
             self._known[model] = colour
 
     def __call__(self, model: str) -> int:
-        """Return the colour of a model, whether or not it is known."""
         return self._known.get(model, _own(model))
 
 
@@ -91,9 +96,9 @@ def _own(model: str) -> int:
 # ------------------------------------------------------------------------------------------------
 # Numbers as stacked bars and shades, which the pages draw with charts.css.
 #
-# It draws a table of HTML, without a script, so what a chart says is in the page as text, too. A
-# bar has one of a hundred heights, each a class of assoc.css: our pages allow no styles in their
-# HTML.
+# It draws an HTML table, without a script, so that the page has the content of a chart as text,
+# too. A bar has one of a hundred heights, each a class of assoc.css: our pages allow no inline
+# styles.
 
 
 SERIES = 12
@@ -111,12 +116,12 @@ class Bar(NamedTuple):
     value: float
     size: int
     unknown: int = 0
-    """How many of what is counted make the value a lower bound."""
+    """How many of the counted things make the value a lower bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Bars that stand on each other, the largest series at the bottom."""
+    """Stacked bars, the largest series at the bottom."""
 
     label: str
     bars: list[Bar]
@@ -124,8 +129,6 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Columns of stacked bars."""
-
     columns: list[Column]
     series: list[str]
     top: float
@@ -142,7 +145,7 @@ def stacked(
     series: Sequence[str],
     unknown: Mapping[tuple[str, str], int] | None = None,
 ) -> Chart:
-    """Return bars for values by (column, series); what is not in `series` is its last, others.
+    """Return bars for values by (column, series); other series are summed as others.
 
     `unknown` counts, by the same keys, what makes a value a lower bound.
     """
@@ -166,7 +169,7 @@ def stacked(
 
 
 def ranked(values: Mapping[tuple[str, str], float]) -> list[str]:
-    """Return the series of values by (column, series), the largest first, the small ones as one."""
+    """Return the series by size, the largest first; the small ones are one, others."""
     sums: dict[str, float] = defaultdict(float)
     for (_, name), value in values.items():
         sums[name] += value
@@ -175,19 +178,19 @@ def ranked(values: Mapping[tuple[str, str], float]) -> list[str]:
 
 
 def size(value: float, top: float) -> int:
-    """Return how long a bar is in percent of the longest: at least 1 if there is anything."""
+    """Return the length of a bar in percent of the longest: at least 1 unless it is empty."""
     return max(1, round(SIZES * value / top)) if value and top else 0
 
 
 def shade(value: float, top: float) -> int:
-    """Return how dark a cell is: 0 for nothing, SHADES for the highest value."""
+    """Return the shade of a cell: 0 for nothing, SHADES for the highest value."""
     if not value or not top:
         return 0
     return max(1, min(SHADES, round(value / top * SHADES)))
 
 
 def _bars(stack: Mapping[str, float], top: float) -> list[Bar]:
-    """Return the parts of a column; what is too low to be seen is left to the table."""
+    """Return the parts of a column without those too low to be seen: the table has them."""
     bars, total, drawn = [], 0.0, 0
     for name, value in stack.items():
         total += value
@@ -208,9 +211,8 @@ def _labels(columns: Sequence[str]) -> list[str]:
 # ------------------------------------------------------------------------------------------------
 # The dashboard of one database: costs, failing tools, hours of work, files about to be deleted.
 #
-# Its days are local ones, and the last of them is today. Where nothing was done in the period
-# that is shown first, a longer one is: the record of a machine that nobody uses any more can be
-# read, too.
+# Its days are local ones, and the last of them is today. If nothing was done in the default period,
+# a longer one is shown, so that the record of an unused machine can be read, too.
 
 
 TABLES = (
@@ -232,40 +234,14 @@ _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday",
 
 
 @dataclass(slots=True)
-class _Sums:
-    """Tokens and cost of something."""
-
-    cost: float = 0.0
-    tokens: int = 0
-    cached: int = 0
-    output: int = 0
-    responses: int = 0
-    unpriced: int = 0
-    partial: int = 0
-
-    @property
-    def priced(self) -> Cost:
-        return Cost(self.cost, self.responses, self.unpriced, self.partial)
-
-    def add(self, row: sqlite3.Row) -> None:
-        self.cost += (row["cost_microusd"] or 0) / 1_000_000
-        self.tokens += row["input_tokens"] + row["output_tokens"] + row["cache_write_tokens"]
-        self.cached += row["cache_read_tokens"]
-        self.output += row["output_tokens"]
-        self.responses += row["responses"]
-        self.unpriced += row["unpriced"]
-        self.partial += row["partial"]
-
-
-@dataclass(slots=True)
 class _Usage:
-    """What one pass over the responses gives."""
+    """The sums that one pass over the responses collects."""
 
     is_cut: bool = False
 
-    total: _Sums = field(default_factory=_Sums)
-    days: dict[tuple[str, str], _Sums] = field(default_factory=lambda: defaultdict(_Sums))
-    projects: dict[int | None, _Sums] = field(default_factory=lambda: defaultdict(_Sums))
+    total: Used = field(default_factory=Used)
+    days: dict[tuple[str, str], Used] = field(default_factory=lambda: defaultdict(Used))
+    projects: dict[int | None, Used] = field(default_factory=lambda: defaultdict(Used))
     hours: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     partial: list[sqlite3.Row] = field(default_factory=list)
 
@@ -276,33 +252,36 @@ class _Usage:
 
     def add(self, row: sqlite3.Row) -> None:
         model = pages.cut(row["model"] or "unknown")
-        for sums in (
-            self.total,
-            self.days[row["hour"][:10], model],
-            self.projects[row["project_id"]],
-        ):
-            sums.add(row)
+        day, project = (row["hour"][:10], model), row["project_id"]
+        used = Used(
+            (row["cost_microusd"] or 0) / 1_000_000, row["responses"], row["unpriced"],
+            row["partial"], row["input_tokens"] + row["output_tokens"] + row["cache_write_tokens"],
+            row["cache_read_tokens"], row["output_tokens"],
+        )  # fmt: skip
+        self.total += used
+        self.days[day] += used
+        self.projects[project] += used
         local = datetime.fromisoformat(f"{row['hour']}:00:00")
         self.hours[local.weekday(), local.hour] += row["responses"]
         if row["partial"]:
             self.partial.append(row)
 
     def estimate(self, connection: sqlite3.Connection) -> Estimate | None:
-        """Return what all of it is about, where that is known as a lower bound only."""
+        """Return an estimate of the total, None if the total is exact."""
         cost = None if self.total.unpriced == self.total.responses else self.total.cost
         known = Spent(self.total.output, cost, partial=self.total.partial)
         return estimate(connection, known, self.partial) if self.partial else None
 
-    def together(self, project: sqlite3.Row) -> Cost | None:
-        """Return what a repository cost with its worktrees, None if it has none."""
+    def together(self, project: sqlite3.Row) -> Used | None:
+        """Return what a repository used with its worktrees, None if it has none."""
         if project["worktrees"] is None:
             return None
         all_of_it = [project["id"], *json.loads(project["worktrees"])]
-        return together(self.projects[one].priced for one in all_of_it)
+        return sum((self.projects[one] for one in all_of_it), Used())
 
 
 class _Calls:
-    """The tools that are called most, and the calls of all."""
+    """The most used tools, and the number of all calls."""
 
     def __init__(self, rows: Iterable[sqlite3.Row]) -> None:
         self.first: list[pages.Row] = []
@@ -318,12 +297,7 @@ class _Calls:
 
 async def dashboard(datasette: Datasette, request: Request) -> Response:
     """Return the dashboard of the database `?db=`, else of the first assoc-ingest database."""
-    names = await pages.databases(datasette, request, TABLES)
-    if not names:
-        raise PageError(
-            404, "No assoc-ingest database is open here, or you have no permission to see it."
-        )
-    database = request.args.get("db") or names[0]
+    database, names = await pages.database_of(datasette, request, TABLES)
     period = request.args.get("days")
     if period is not None and period not in PERIODS:
         raise PageError(400, f"Unknown period {period!r}. Choose one of: {', '.join(PERIODS)}.")
@@ -416,7 +390,7 @@ def _read(connection: sqlite3.Connection, period: str | None) -> dict[str, objec
 
 
 def _columns(days: Iterable[str]) -> tuple[list[str], Callable[[str], str]]:
-    """Return the columns of a chart, empty days included, and in which of them a day is."""
+    """Return the columns of a chart, including empty days, and what maps a day to its column."""
     known = sorted(set(days))
     if not known:
         return [], str
