@@ -25,9 +25,9 @@ from pathlib import Path
 from assoc_ingest import sql
 from assoc_ingest.ask.conversation import Conversation
 from assoc_ingest.ask.search import find
-from assoc_ingest.ask.show import Look, lines
 from assoc_ingest.questions.question import Reader
 from assoc_ingest.questions.status import status as current
+from assoc_ingest.questions.transcript import Look, lines
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.terminal import Paint
 from benchmarks.cost import Answer

@@ -55,7 +55,8 @@ from assoc_ingest.ask.conversation import Conversation
 from assoc_ingest.ask.excerpt import find
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
-from assoc_ingest.questions.open import summary
+from assoc_ingest.questions.question import Reader
+from assoc_ingest.questions.show import show
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web.conversation import Mapper, Stretch
@@ -254,7 +255,8 @@ def test_each_file_has_its_own_edits(home: Path, read: Callable[[], sqlite3.Conn
     write(home, ELSEWHERE, user("begin", "u1", None, 0), *edits)
     connection = read()
     conversation = Conversation(connection, SESSION)
-    assert [(one["path"], one["edits"]) for one in summary(conversation).changed_files] == [
+    (summary,) = show.ask(Reader(connection, 0, budget=10_000), SESSION).items
+    assert [(one["path"], one["edits"]) for one in summary.changed_files] == [
         ("/srv/demo/beds.py", 2), ("/srv/demo/soil.py", 1)
     ]  # fmt: skip
     files = [file.id for file in conversation.files]

@@ -31,13 +31,11 @@ from tests.support.writing import (
 
 from assoc_ingest import sql, tags
 from assoc_ingest.ask import refs
-from assoc_ingest.ask.answer import Wanted
-from assoc_ingest.ask.excerpt import Options
 from assoc_ingest.ask.hits import Hit
 from assoc_ingest.ask.refs import find_session
-from assoc_ingest.ask.show import Look
 from assoc_ingest.errors import NotFoundError, UsageError
-from assoc_ingest.questions import show as opening
+from assoc_ingest.questions.question import Reader, as_data, beside
+from assoc_ingest.questions.show import show
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.terminal import Paint
@@ -52,16 +50,12 @@ _word = re.compile(r"[A-Za-z]{4,15}")
 
 def shown(connection: sqlite3.Connection, reference: str, **options: object) -> list[str]:
     """Return the lines that `show` prints for a reference."""
-    chosen = Options(**options)  # type: ignore[arg-type]
-    found = opening.opened(connection, reference, chosen)
-    return list(opening.lines(found, Look(100, Paint(False)), chosen))
+    return list(show.ask(Reader(connection, 0), reference, **options).lines(100, Paint(False)))
 
 
 def as_json(connection: sqlite3.Connection, reference: str, **options: object) -> dict[str, object]:
-    chosen = Options(**options)  # type: ignore[arg-type]
-    value = json.loads("".join(opening.as_json(connection, reference, chosen, Wanted())))
-    assert isinstance(value, dict)
-    return value
+    answer = show.ask(Reader(connection, -1, is_program=True), reference, **options)
+    return {**beside(answer), "total": answer.total, "items": [*map(as_data, answer.items)]}
 
 
 def ref_of(connection: sqlite3.Connection, word: str) -> str | None:
@@ -477,12 +471,12 @@ def test_what_is_not_there_names_the_nearest(
         ("5e1f:x", {}, "'x' is not the number of a line. An example: 5e1f:14"),
         ("5e1f:0", {}, "Lines are counted from 1: 5e1f:1"),
         ("prompt:x", {}, "prompt:LINE"),
-        ("5e1f:13", {"tools": False}, "Line 13 is hidden by --no-tools"),
+        ("5e1f:13", {"no_tools": True}, "Line 13 is hidden by --no-tools"),
         ("5e1f", {"context": 2}, "--context says how much to show around a line"),
         ("5e1f:4", {"last": 2}, "--last applies to a whole conversation."),
         ("5e1f:4", {"errors": True}, "--errors applies to a whole conversation."),
         ("5e1f", {"prompts": True, "tool": "Bash"}, "--prompts and --tool contradict each other."),
-        ("5e1f", {"errors": True, "tools": False}, "--no-tools and --errors contradict"),
+        ("5e1f", {"errors": True, "no_tools": True}, "--no-tools and --errors contradict"),
         ("plan:brave-green-hedge", {"prompts": True}, "--prompts applies to a conversation."),
     ],
 )

@@ -69,7 +69,7 @@ WRITES = {
 }
 """What no way from a reading command leads to."""
 
-PRINTS = {"ask.output", "ask.show"}
+PRINTS = {"ask.output", "questions.transcript"}
 """What no way from a sync or a watch leads to: they return or tell a report."""
 
 HEAVY = {
@@ -239,7 +239,7 @@ def test_what_all_share_stands_outside_the_packages() -> None:
 
 
 def test_reading_and_writing_are_apart() -> None:
-    for command in ("reading", "export", "secrets"):
+    for command in ("question", "export", "secrets"):
         assert not _among(reach(f"commands.{command}"), WRITES), command
     for module in ("sync.run", "sync.watch"):
         assert not _among(reach(module), PRINTS), module

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from tests.support.reading import index, reader
+from tests.support.shell import Shell
 
 from assoc_ingest.ask import export, output
-from assoc_ingest.ask.answer import Wanted
 from assoc_ingest.ask.conversation import Conversation
 from assoc_ingest.ask.excerpt import Options
 from assoc_ingest.ask.export import Choice, ExportedConversation
-from assoc_ingest.ask.show import Look, lines
 from assoc_ingest.errors import NotFoundError, UsageError
-from assoc_ingest.questions.show import as_json
+from assoc_ingest.questions.transcript import Look, lines
 from assoc_ingest.terminal import Paint, columns
 from assoc_ingest.web import html
 from assoc_ingest.web.html import Budget
@@ -485,16 +484,15 @@ def test_a_conversation_in_two_homes_is_read_where_there_is_more(stage: Stage) -
     assert "in /home/ada/.claude, called Fix the pool" in text
 
 
-def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
+def test_json_has_everything_whole_and_in_order(stage: Stage, shell: Shell) -> None:
     rows = stage.rows
     rows.message(stage.file, "prompt", "hello")
     call, block = rows.call(stage.file, "Task", {"command": "x" * 500}, "y" * 5000)
     agent, file = stage.subagent("a1", call)
     rows.message(file, "text", "inside \x1b", subagent_id=agent)
-    connection = stage.open()
-    text = "".join(as_json(connection, KEY, Options(), Wanted()))
-    assert "\x1b" not in text
-    shown = json.loads(text)
+    stage.open().close()
+    shown: Any = shell.json("show", KEY, "--json")
+    assert "\x1b" not in shell.out
     assert shown["session"]["session_key"] == KEY
     prompt, call, result, inside = shown["items"]
     assert [item["kind"] for item in (prompt, call, result)] == [
@@ -508,10 +506,8 @@ def test_json_has_everything_whole_and_in_order(stage: Stage) -> None:
     assert (inside["agent_key"], inside["text"]) == ("a1", "inside \x1b")
     assert shown["session"]["subagent_count"] == 1
     assert (shown["total"], shown["next"]) == (4, None)
-    without = as_json(connection, KEY, Options(tools=False), Wanted())
-    bare = json.loads("".join(without))
-    assert [item["kind"] for item in bare["items"]] == ["prompt", "text"]
-    connection.close()
+    bare = shell.items("show", KEY, "--no-tools")
+    assert [item["kind"] for item in bare] == ["prompt", "text"]
 
 
 @pytest.mark.slow

@@ -100,9 +100,9 @@ def _wants_json(arguments: Sequence[str] | None) -> bool:
 
 
 def _write_error(code: str, words: str) -> None:
-    """Print an error as the object that `ask.answer` documents."""
-    from .ask.answer import SCHEMA
+    """Print an error as the object that `questions.fit` documents."""
     from .errors import with_hint
+    from .questions.fit import SCHEMA
     from .terminal import safe_json
 
     message, hint = with_hint(words)

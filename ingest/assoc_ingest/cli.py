@@ -22,7 +22,7 @@ def commands() -> dict[str, str]:
         "watch": "sync:watch",
         "serve": "serve:serve",
         "search": "question",
-        "show": "reading:show",
+        "show": "question",
         "export": "export:export",
         "list": "question",
         "query": "question",

@@ -8,7 +8,7 @@ import base64
 import binascii
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice, takewhile
@@ -18,8 +18,9 @@ from .. import sql, tags
 from ..errors import ArchiveError
 from ..fields import json_text, placeholder, string
 from ..files import archive
+from ..records import EDIT, PLAN
 from ..tags import inside
-from ..terminal import cut, is_typable, many, one_line, to_copy
+from ..terminal import cut, duration, is_typable, many, one_line, to_copy, tokens
 from .query import TOKEN
 from .refs import Line, Names, find_session, messages_of, short_key
 
@@ -345,6 +346,86 @@ def _sender(text: str) -> str | None:
                 if key in _SENDERS:
                     return value
     return None
+
+
+# ------------------------------------------------------------------------------------------------
+# What a call says that it does, and what a subagent was.
+
+
+_WITHOUT_RESULT = {"pending": "unfinished", "declined": "declined"}
+"""What is said of a call that never ran to its end."""
+
+BOXES = {"completed": "☑", "in_progress": "◐"}
+"""How the status of a thing to do is shown; of any other it is an empty box."""
+
+
+def changes_of(message: Message) -> list[Change]:
+    """Return what a call changes in files: its result only says that it was done."""
+    return [*changes_in(arguments_of(message))] if message.action == EDIT else []
+
+
+def things_to_do(message: Message) -> list[object] | None:
+    """Return the list of things to do that a call states, None if it states none."""
+    todos = arguments_of(message).get("todos") if message.action == PLAN else None
+    return todos if isinstance(todos, list) else None
+
+
+def target_of(message: Message, directory: str | None) -> str:
+    """Return what the call was applied to, a path below `directory` without it."""
+    target = one_line(message.target or _first_text(arguments_of(message)) or "")
+    return target.removeprefix(directory) if directory else target
+
+
+def _first_text(value: object) -> str | None:
+    """Return the first text inside a value, for a call that has no target."""
+    if isinstance(value, str):
+        return value.strip() or None
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next((text for item in inner if (text := _first_text(item))), None)
+
+
+def arguments_of(message: Message) -> dict[str, object]:
+    """Return the input of the call; {} where its text was cut and is no JSON any more."""
+    try:
+        value = json.loads(message.content)
+    except ValueError:  # the text ends at 256 KiB
+        return {}
+    if isinstance(value, str):
+        return {"input": value}
+    return value if isinstance(value, dict) else {}
+
+
+def call_facts(message: Message) -> tuple[str, str | None]:
+    facts = [duration(message.duration_ms)]
+    colour = None
+    if message.status == "error":
+        facts.insert(0, f"exit {message.exit_code}" if message.exit_code else "error")
+        colour = "red"
+    elif message.status in _WITHOUT_RESULT:
+        facts.insert(0, _WITHOUT_RESULT[message.status])
+        colour = "yellow"
+    return " · ".join(fact for fact in facts if fact), colour
+
+
+def by_call(subagents: Iterable[Subagent]) -> dict[int, list[Subagent]]:
+    """Return the subagents that a call spawned, under the number of that call."""
+    found: dict[int, list[Subagent]] = {}
+    for subagent in subagents:
+        if subagent.spawned_by is not None:
+            found.setdefault(subagent.spawned_by, []).append(subagent)
+    return found
+
+
+def facts_of(subagent: Subagent) -> str:
+    """Return one line about a subagent: what it is, what for, how long, its key."""
+    facts = [
+        subagent.agent_type or subagent.name or subagent.kind,
+        subagent.description,
+        many(subagent.message_count, "message") if subagent.message_count else None,
+        f"{tokens(subagent.tokens, subagent.partial)} tokens" if subagent.tokens else None,
+        subagent.agent_key,
+    ]
+    return " · ".join(fact for fact in facts if fact)
 
 
 # ------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from .candidates import Candidates
 from .conversation import PEOPLE, TOOL_KINDS, Conversation, Message, Only, Part, Place, Subagent
 from .filters import Filters
 from .query import Terms
-from .refs import KeyMatch, Line
+from .refs import Entry, KeyMatch, Line, entries_of, resolve, split
 
 # ------------------------------------------------------------------------------------------------
 # Finds in one conversation what a search would find in all of them, in the order of its files.
@@ -164,6 +164,32 @@ _CONTRADICTIONS = (
     ("--no-tools", "--errors"),
     ("--no-tools", "--tool"),
 )
+
+
+Opened = tuple[Conversation, KeyMatch | Line] | list[Entry]
+"""A place in a conversation, or entries of another kind."""
+
+
+def opened(connection: sqlite3.Connection, reference: str, options: Options) -> Opened:
+    """Return what a reference means: a place in a conversation, or entries of another kind.
+
+    Raises NotFoundError or UsageError where it means nothing, or not what the options ask for.
+    """
+    if (named := split(reference)) is not None:
+        options.check(None)
+        try:
+            return entries_of(connection, *named)
+        except NotFoundError as error:
+            try:  # a session may be called like a store
+                what = resolve(connection, reference)
+            except (NotFoundError, UsageError):
+                raise error from None
+    else:
+        what = resolve(connection, reference)
+    options.check(what)
+    key = what.key if isinstance(what, Line) else what
+    session = what.file.session_id if isinstance(what, Line) else what.session_id
+    return Conversation(connection, key.session_key, session_id=session), what
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,6 @@ from ..records import RUN
 from ..secrets.mask import redact
 from ..terminal import cut, one_line, readable, safe_json
 from . import conversation as message_text
-from . import show
 from .conversation import (
     PEOPLE,
     TOOL_KINDS,
@@ -32,10 +31,11 @@ from .conversation import (
     Originals,
     Place,
     Subagent,
+    by_call,
+    facts_of,
 )
 from .filters import project_ids
 from .refs import Lines, short_key
-from .show import by_call, facts_of
 from .usage import spent_of
 
 if TYPE_CHECKING:
@@ -785,8 +785,8 @@ class _MarkdownDocument(Document):
         yield from _folded(cut(summary, _SUMMARY), [body])
 
     def _call(self, message: Message) -> Iterator[str]:
-        facts, _ = show.call_facts(message)
-        target = cut(show.target_of(message, self._directory), _SUMMARY)
+        facts, _ = message_text.call_facts(message)
+        target = cut(message_text.target_of(message, self._directory), _SUMMARY)
         mark = "✗ " if message.status == "error" else ""
         summary = f"{mark}<b>{in_html(message.tool or 'tool')}</b>"
         summary += f" <code>{in_html(target)}</code>" if target else ""
@@ -815,13 +815,13 @@ def _linked(url: str) -> str:
 
 def _input(message: Message) -> Iterator[str]:
     """Yield the input of a call: changes as a difference, a command as one, the rest as JSON."""
-    arguments = show.arguments_of(message)
+    arguments = message_text.arguments_of(message)
     if not arguments:
         if message.content.strip("{} \n"):
             yield fenced(message.content)
         return
     rest = dict(arguments)
-    if changes := show.changes_of(message):
+    if changes := message_text.changes_of(message):
         for change in changes:
             lines = [f"{sign} {line}" for sign in "-+" for line in change.lines(sign)]
             yield fenced(change.patch or "\n".join(lines), "diff")

@@ -33,8 +33,6 @@ from ..terminal import (
 if TYPE_CHECKING:
     import sqlite3
 
-    from .answer import Wanted
-
 Row = Sequence[object]
 
 _NARROWEST = 30  # columns that a text keeps before a column is left out
@@ -50,14 +48,12 @@ class Format:
     """table, whole (a table with whole cells), json, nl or csv"""
     csv_safe: bool = False
     """Put a ' before cells that a spreadsheet would take for a formula."""
-    wanted: Wanted | None = None
-    """Of JSON: how much of the answer is wanted."""
 
 
 def write_rows(
     connection: sqlite3.Connection, names: Sequence[str], rows: Iterable[Row], form: Format
 ) -> None:
-    """Print rows in a format that is not JSON: that is an `answer`."""
+    """Print rows in a format that is not JSON."""
     if form.name == "nl":
         write_objects(dict(zip(names, row, strict=True)) for row in rows)
     elif form.name == "csv":

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from ..ask.answer import Wanted
     from ..ask.output import Format
+    from ..questions.fit import Wanted
 
 
 # ------------------------------------------------------------------------------------------------
@@ -428,7 +428,7 @@ def json_options(command: Callable[..., R]) -> Callable[..., R]:
         cursor: str | None,
         **others: object,
     ) -> R:
-        from ..ask.answer import Wanted
+        from ..questions.fit import Wanted
 
         wanted = Wanted(cursor, fields, max_chars)
         if not as_json and wanted != Wanted():
@@ -445,7 +445,7 @@ def json_options(command: Callable[..., R]) -> Callable[..., R]:
 
 
 def format_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Add `--json` with its options, `--nl`, `--csv` and `--table` as the argument `form`."""
+    """Add `--json` with its options, `--nl`, `--csv` and `--table` as `wanted` and `form`."""
 
     @wraps(command)
     def with_format(
@@ -463,8 +463,8 @@ def format_options(command: Callable[..., R]) -> Callable[..., R]:
         names = [name for name, is_chosen in chosen.items() if is_chosen]
         if len(names) > 1:
             raise click.UsageError("Choose one of --json, --nl, --csv and --table.")
-        form: Format = Format(names[0] if names else "table", csv_safe, wanted)
-        return command(form=form, **others)
+        form: Format = Format(names[0] if names else "table", csv_safe)
+        return command(form=form, wanted=wanted, **others)
 
     for flags, name, text in (
         (

@@ -29,7 +29,6 @@ from .options import (
     filter_option,
     format_options,
     json_options,
-    projects,
     reading,
     remotely,
     rows_option,
@@ -38,8 +37,8 @@ from .options import (
 if TYPE_CHECKING:
     import sqlite3
 
-    from ..ask.answer import Answer, Wanted
     from ..ask.output import Format
+    from ..questions.fit import Cursors, Wanted
 
 _PROJECT = ", given by name, path or id; . is the current directory."
 _MOST = 1_000_000  # letters of standard input
@@ -50,7 +49,7 @@ _MAX_WIDTH = 120  # columns of a text to read
 def command(name: str) -> click.Command:
     """Return the command that asks a question."""
     question = named(name)
-    ask = parameter_options(question)(_bounded(question)(partial(_run, question)))
+    ask = parameter_options(question)(_bounded(question, partial(_run, question)))
     has_query = any(one.field.is_query for one in question.parameters())
     kind = WordsCommand if has_query else QueryCommand
     return click.command(name, cls=kind, help=question.help)(ask)
@@ -61,39 +60,51 @@ def parameter_options(question: Question) -> Callable[[Callable[..., int]], Call
 
     def added(ask: Callable[..., int]) -> Callable[..., int]:
         for parameter in reversed([*question.parameters()]):
-            ask = _option(parameter)(ask)
+            if not parameter.field.is_for_agents:
+                ask = _option(parameter)(ask)
         return ask
 
     return added
 
 
-def _bounded(question: Question) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def _bounded(question: Question, ask: Callable[..., int]) -> Callable[..., int]:
     """Add the options that every question of this kind has."""
     if not question.items:
         json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-        return lambda ask: json_option(database_option(ask))
+        return json_option(database_option(ask))
     if question.is_table:
         rows = rows_option(*(question.sizes[name].items for name in ("terminal", "json")))
-        return lambda ask: format_options(rows(database_option(ask)))
-    size, text = question.sizes["terminal"].items, f"Maximum number of {question.items}"
-    several = f"{text} ({size}), or of {question.parts} ({question.sizes['json'].items})."
-    limit = click.option(
+        return format_options(rows(database_option(ask)))
+    bounds = json_options(database_option(ask))
+    if question.parts:
+        bounds = click.option(
+            f"--all-{question.parts}",
+            "is_flat",
+            is_flag=True,
+            help=f"List {question.parts} instead of {question.items}.",
+        )(bounds)
+    return _limit(question)(bounds)
+
+
+def _limit(question: Question) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    size, many = question.sizes["terminal"].items, question.sizes["json"].items
+    text = f"Maximum number of {question.items}"
+    if not size:
+        return click.option(
+            "-n",
+            "--limit",
+            type=click.IntRange(min=0),
+            metavar="N",
+            help=f"With --json, at most this many {question.items}; 0 for all.  [default: {many}]",
+        )
+    return click.option(
         "-n",
         "--limit",
         type=click.IntRange(min=1),
         default=None if question.parts else size,
         show_default=not question.parts,
-        help=several if question.parts else f"{text}.",
+        help=f"{text} ({size}), or of {question.parts} ({many})." if question.parts else f"{text}.",
     )
-    parts = click.option(
-        f"--all-{question.parts}",
-        "is_flat",
-        is_flag=True,
-        help=f"List {question.parts} instead of {question.items}.",
-    )
-    if question.parts:
-        return lambda ask: limit(parts(json_options(database_option(ask))))
-    return lambda ask: limit(json_options(database_option(ask)))
 
 
 def _option(parameter: Parameter) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -122,7 +133,7 @@ def _option(parameter: Parameter) -> Callable[[Callable[..., int]], Callable[...
     is_project = isinstance(field, ProjectField)
     return click.option(
         f"--{name.replace('_', '-')}",
-        type=click.IntRange(min=1) if parameter.type is int
+        type=click.IntRange(min=field.least) if parameter.type is int
         else click.Path(path_type=Path, dir_okay=False) if parameter.type is Path
         else click.Choice(parameter.choices) if parameter.choices
         else parameter.type,
@@ -131,7 +142,7 @@ def _option(parameter: Parameter) -> Callable[[Callable[..., int]], Callable[...
         show_default=parameter.default is not None,
         metavar=field.name or None,
         help=field.about + _PROJECT if is_project else field.about,
-        shell_complete=projects if is_project else None,
+        shell_complete=options.projects if is_project else complete,
     )  # fmt: skip
 
 
@@ -145,19 +156,26 @@ def _run(
     is_flat: bool = False,
     **values: Any,
 ) -> int:
-    values = {one.name: _value(question, one, values[one.name]) for one in question.parameters()}
+    values = {
+        one.name: _value(question, one, values[one.name])
+        for one in question.parameters()
+        if one.name in values
+    }
     given = question.arguments(values)
     connection: Any = None
     if not question.is_static(**given):
         connection = remotely(database) if values.get("remote") else reading(database)
     if form is not None:
-        return _write_table(question, connection, given, limit, form)
+        return _write_table(question, connection, given, limit, form, wanted)
     is_flat = is_flat or (wanted is not None and bool(question.parts))
     size = question.sizes["json" if wanted is not None or is_flat else "terminal"]
+    most = (size.items if limit is None else limit) or ALL
     each = 0 if is_flat else size.each
-    reader = Reader(connection, limit or size.items, each)
+    reader = Reader(connection, most, each)
     if wanted is not None:
         return _write_list(question, reader, given, wanted)
+    if limit is not None and not size.items:
+        raise click.UsageError("--limit belongs to --json. Add it, or leave out --limit.")
     answer = question.ask(reader, **given)
     if as_json:
         from ..ask.output import write
@@ -202,23 +220,38 @@ def _joined(question: Question, parameter: Parameter, words: tuple[str, ...]) ->
 
 
 def _write_list(question: Question, reader: Reader, given: dict[str, Any], wanted: Wanted) -> int:
-    from ..ask.answer import Answer
-
-    asked = Answer(reader.db, [question.name, *given.values()], wanted)
-    answer = question.ask(replace(reader, start=asked.start, is_program=True), **given)
-    write_json(asked, answer)
+    cursors = cursors_of(question, reader.db, given)
+    reader = replace(reader, cursor=cursors.numbers(wanted.cursor), is_program=True)
+    answer = question.ask(reader, **given)
+    write_json(cursors, reader, answer, wanted)
     return 0 if answer.items or answer.total or question.is_table else 1
 
 
-def write_json(asked: Answer, answer: Any) -> None:
+def cursors_of(question: Question, connection: Any, given: dict[str, Any]) -> Cursors:
+    """Return what makes and reads the cursors of a question with these arguments."""
+    from ..questions.fit import Cursors
+
+    is_static = connection is None  # what is answered comes with the program
+    database = None if is_static else connection.execute("pragma database_list").fetchone()[2]
+    return Cursors(database, question.name, *given.values())
+
+
+def write_json(cursors: Cursors, reader: Reader, answer: Any, wanted: Wanted) -> None:
     """Print an answer that is a list, as JSON."""
     from ..ask.output import write
+    from ..questions.fit import Answer, freshness, pieces
 
-    before: dict[str, Any] = beside(answer)
-    write(asked.pieces(
-        map(as_data, answer.items), total=answer.total, has_more=has_more(answer, asked.start),
-        relaxed=before.pop("relaxed", None), before=before,
-    ))  # fmt: skip
+    head: dict[str, Any] = beside(answer)
+    relaxed, start = head.pop("relaxed", None), reader.start
+    listed = Answer(
+        items=map(as_data, answer.items),
+        cursor=lambda number, _: cursors.made(start + number),
+        is_continued=False,
+        head=head,
+        behind=lambda count: cursors.made(start + count) if has_more(answer, start) else None,
+    )
+    fresh = None if reader.db is None else freshness(reader.db)
+    write(pieces(listed, wanted, total=answer.total, relaxed=relaxed, fresh=fresh))
 
 
 def _write_table(
@@ -227,18 +260,19 @@ def _write_table(
     given: dict[str, Any],
     limit: int | None,
     form: Format,
+    wanted: Wanted | None,
 ) -> int:
     import sys
 
     from ..ask.output import say, write, write_rows, write_table
     from ..terminal import Paint
 
-    has_limit = limit is not None or form.wanted is not None
+    has_limit = limit is not None or wanted is not None
     if limit is None:
-        limit = question.sizes["terminal" if form.wanted is None else "json"].items
+        limit = question.sizes["terminal" if wanted is None else "json"].items
     reader = Reader(connection, limit or ALL, has_limit=has_limit)
-    if form.wanted is not None:
-        return _write_list(question, reader, given, form.wanted)
+    if wanted is not None:
+        return _write_list(question, reader, given, wanted)
     answer = question.ask(reader, **given)
     is_exact = form.name in ("nl", "csv")
     table = answer.table(limit, is_exact=is_exact)
@@ -264,15 +298,16 @@ def _show(question: Question, connection: sqlite3.Connection, answer: Any) -> in
     from ..errors import NotFoundError
     from ..terminal import Paint, terminal_width
 
-    if hasattr(answer, "lines"):
-        if not question.items or answer.items:
-            write_lines([*answer.lines(terminal_width(_MAX_WIDTH), Paint.for_stream(sys.stdout))])
-            return 0
-        *reasons, last = answer.empty
-        for reason in reasons:
-            say(reason)
-        raise NotFoundError(last)
-    return _show_by_template(question, connection, answer)
+    if not hasattr(answer, "lines"):
+        return _show_by_template(question, connection, answer)
+    if not question.items or not hasattr(answer, "empty") or answer.items:
+        lines = answer.lines(terminal_width(_MAX_WIDTH), Paint.for_stream(sys.stdout))
+        write_lines(lines, has_mark=getattr(answer, "has_mark", False))
+        return 0
+    *reasons, last = answer.empty
+    for reason in reasons:
+        say(reason)
+    raise NotFoundError(last)
 
 
 def _show_by_template(question: Question, connection: sqlite3.Connection, answer: Any) -> int:

@@ -10,12 +10,12 @@ import click
 
 from ..questions.question import Reader, context, named
 from .options import database_option, json_options, progress_in_bytes, reading
-from .question import ALL, parameter_options, write_json
+from .question import ALL, cursors_of, parameter_options, write_json
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from ..ask.answer import Wanted
+    from ..questions.fit import Wanted
 
 _QUESTION = named("secrets")
 _HEAD = "# Fingerprints of credentials that are known; written by assoc-ingest secrets\n"
@@ -49,7 +49,6 @@ def secrets(
     wanted: Wanted | None,
     **values: Any,
 ) -> int:
-    from ..ask.answer import Answer, Wanted
     from ..ask.output import say, write
     from ..questions.secrets import read_baseline, rules
     from ..questions.view import rendered
@@ -59,15 +58,16 @@ def secrets(
         return 0
     given = _QUESTION.arguments(values)
     connection = reading(database)
-    asked = Answer(connection, [_QUESTION.name, *given.values()], wanted or Wanted())
+    cursors = cursors_of(_QUESTION, connection, given)
     with progress_in_bytes("Scanning") as progress:
-        reader = Reader(connection, limit or ALL, start=asked.start, progress=progress)
+        cursor = cursors.numbers(wanted.cursor) if wanted is not None else ()
+        reader = Reader(connection, limit or ALL, cursor=cursor, progress=progress)
         answer = _QUESTION.ask(reader, **given)
     if new_baseline is not None:
         known = read_baseline(values["baseline"]) if values["baseline"] else frozenset()
         _write_baseline(connection, new_baseline, answer.fingerprints | known)
     if wanted is not None:
-        write_json(asked, answer)
+        write_json(cursors, reader, answer, wanted)
     elif answer.items:
         write([rendered("secrets", "txt", "answer", context(answer)) + "\n"])
         _say_counts(len(answer.fingerprints), answer.total, new_baseline)

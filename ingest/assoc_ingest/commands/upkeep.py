@@ -584,8 +584,8 @@ def remove_one(database: Path, model: str, as_json: bool) -> None:
 
 
 def _write_prices(database: Path, prices: Sequence[Mapping[str, object]], *, as_json: bool) -> None:
-    from ..ask.answer import SCHEMA
     from ..ask.output import say, write, write_table
+    from ..questions.fit import SCHEMA
     from ..terminal import Figure, safe_json
 
     if as_json:

@@ -28,7 +28,7 @@ from ..questions.fit import (
 )
 from ..questions.question import named
 from ..terminal import for_programs, lost, one_line
-from . import open_tool, question_tool, sql_tool
+from . import sql_tool
 from .index import Index
 from .protocol import (
     INVALID_REQUEST,
@@ -41,7 +41,7 @@ from .protocol import (
     parse,
     response,
 )
-from .tool import BOUNDS, Arguments, Tool
+from .tool import BOUNDS, Arguments, Tool, asking
 
 # ------------------------------------------------------------------------------------------------
 # The tools, in the order in which a client is told of them. The questions are tools by themselves;
@@ -50,8 +50,8 @@ from .tool import BOUNDS, Arguments, Tool
 
 def all_tools() -> tuple[Tool, ...]:
     """Return all tools."""
-    search, *others = (question_tool.tool(one) for one in QUESTIONS if "mcp" in named(one).sizes)
-    return (search, open_tool.tool(), *others, sql_tool.TOOL)
+    questions = (asking(one) for one in QUESTIONS if "mcp" in named(one).sizes)
+    return (*questions, sql_tool.TOOL)
 
 
 # ------------------------------------------------------------------------------------------------

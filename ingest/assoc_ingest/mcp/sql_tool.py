@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..ask.answer import Cursors
 from ..errors import Failure, NotFoundError, UsageError, kind_of
-from ..questions.fit import MOST_CHARS, Answer, Item, heading, quoted
+from ..questions.fit import MOST_CHARS, Answer, Cursors, Item, heading, place_of, quoted
 from ..store.sql_child import Value
 from ..store.sql_process import SECONDS, Limits
 from .tool import TEXT, Arguments, Tool, number
@@ -36,7 +35,7 @@ def run(index: Index, arguments: Arguments) -> Answer:
         return _schema(index, str(about), arguments)
     limit = int(str(arguments.get("limit", _ROWS)))
     cursors = Cursors("sql", str(index.settings.database), index.settings.project, query)
-    (start,) = cursors.place(arguments.get("cursor"), [0])
+    (start,) = place_of(cursors.numbers(arguments.get("cursor")), 1)
     if start > _FURTHEST:
         raise UsageError("The cursor is too far from the start. Ask for less, or for a sum.")
     try:
@@ -59,7 +58,7 @@ def run(index: Index, arguments: Arguments) -> Answer:
         head={"columns": columns},
         said=(" | ".join(columns),) if all(map(str.isidentifier, columns)) else (),
         empty="No rows.",
-        behind=lambda: cursors.made(start + len(rows)) if has_more else None,
+        behind=lambda count: cursors.made(start + count) if has_more else None,
     )
 
 
@@ -93,7 +92,7 @@ def _schema(index: Index, about: str, arguments: Arguments) -> Answer:
     """Return the tables and views with their columns, or how one of them is made."""
     known = index.connection.execute(_SCHEMA).fetchall()
     cursors = Cursors("schema", about)
-    start, letter = cursors.place(arguments.get("cursor"), [0, 0])
+    start, letter = place_of(cursors.numbers(arguments.get("cursor")), 2)
     if about != "all":
         found = [row for row in known if row["name"] == about]
         if not found:

@@ -1,14 +1,27 @@
-"""Fits an answer into its budget: items, cursors, and stored text in quotation marks."""
+"""Fits an answer into its budget, for programs and for agents: items, cursors, what is cut.
+
+Programs get one JSON object, which is written while it is made:
+
+    {"schema": 1, "items": [...], "total": 214, "next": "eyJ...", "relaxed": null, "fresh": {...}}
+
+Agents get an object and a text, which keep to one budget together. Stored text in it is quoted.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
-from ..terminal import readable
+from .. import sql
+from ..errors import UsageError
+from ..terminal import readable, safe_json
 
 # ------------------------------------------------------------------------------------------------
 # Stored text in an answer that an agent reads: quoted, so that nothing in it passes for more.
@@ -50,19 +63,25 @@ def is_plain(name: str) -> bool:
 # An answer before it is fitted into its budget: items that are made as they are needed.
 
 
+SCHEMA = 1
+"""Version of the contract; it grows when a field is renamed, removed or changes its meaning."""
+
 Item = dict[str, object]
 
 DEFAULT_CHARS, LEAST_CHARS, MOST_CHARS = 16_000, 200, 400_000
-"""Characters of an answer, its object and its text together: about four to a token."""
+"""Characters of an answer for an agent, its object and its text together: about four to a token."""
+
+LEAST_JSON_CHARS = 1_000
+"""The smallest budget of an answer in JSON: what surrounds its items takes a third of it."""
 
 
 @dataclass(slots=True)
 class Answer:
-    """What a tool found."""
+    """The items of an answer, and what surrounds them."""
 
     items: Iterable[Item]
-    render: Callable[[Item], str]
-    """An item as text for the agent."""
+    render: Callable[[Item], str] = lambda item: ""
+    """An item as text for an agent."""
     cursor: Callable[[int, int], str] | None = None
     """The cursor of the item with a number, counted from the first one here, and of the letter in
     its `text` from which on it was not shown; None if nothing can be continued."""
@@ -78,34 +97,228 @@ class Answer:
     """Sentences before the items: of the server, nothing stored."""
     empty: str = "Nothing was found."
     """What to say if there is no item."""
-    behind: Callable[[], str | None] | None = None
-    """The cursor of what follows when all items are shown."""
+    behind: Callable[[int], str | None] | None = None
+    """The cursor of what follows these items, asked with their number when all are shown."""
 
 
 # ------------------------------------------------------------------------------------------------
-# Fits an answer into its budget: the characters of its object and of its text together.
+# Cursors: where an answer goes on, as numbers, with a fingerprint of the database and of what was
+# asked, so that a cursor continues nothing else.
 #
-# 1. What surrounds the items is chosen: all of it, its essence, or what nobody can do without.
-# 2. Items are taken as long as they fit. What follows is behind the cursor `next`.
-# 3. If the first one does not fit, its longest texts are cut, then its lists, then fields are left
-#    out. A text that was cut goes on behind the cursor, where it has one.
-#
-# Nothing is cut without a word: `cut` names it, and `needs` says how much would have been enough.
+# Positions count from the start: rows that arrive in between shift them.
 
 
-SCHEMA = 1
-"""Version of the contract; it grows when a field is renamed, removed or changes its meaning."""
+_FINGERPRINT = 8  # digits
+_FURTHEST = 10**18
+
+
+class Cursors:
+    """Makes and reads the cursors of one question."""
+
+    def __init__(self, *asked: object) -> None:
+        """Everything that chooses the items and their order has to be given."""
+        text = json.dumps(asked, default=str)
+        self._fingerprint = hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT]
+
+    def made(self, *place: int) -> str:
+        data = ".".join([*map(str, place), self._fingerprint]).encode()
+        return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+    def numbers(self, cursor: object) -> tuple[int, ...]:
+        """Return the numbers of a cursor, none if there is no cursor.
+
+        Raises UsageError if it is not one, or is one of another question.
+        """
+        if cursor in (None, ""):
+            return ()
+        text = str(cursor)
+        try:
+            data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode()
+        except (binascii.Error, ValueError):
+            data = ""
+        *numbers, fingerprint = data.split(".")
+        if not numbers or not all(one.isascii() and one.isdecimal() for one in numbers):
+            raise _not_a_cursor()
+        if fingerprint != self._fingerprint:
+            raise UsageError(
+                "--cursor belongs to another question or database. "
+                "Repeat what printed it, or leave out --cursor."
+            )
+        return tuple(min(int(number[:19]), _FURTHEST) for number in numbers)
+
+
+def place_of(numbers: Sequence[int], count: int) -> tuple[int, ...]:
+    """Return the numbers of a cursor that has to have so many; zeros if there is no cursor."""
+    if len(numbers) not in (0, count):
+        raise _not_a_cursor()
+    return tuple(numbers) or (0,) * count
+
+
+def _not_a_cursor() -> UsageError:
+    return UsageError("--cursor: not a cursor; give the `next` of an answer.")
+
+
+# ------------------------------------------------------------------------------------------------
+# The items that fit. Items are taken as long as they fit; what follows is behind the cursor `next`.
+# If the first one does not fit alone, it is cut. Nothing is cut without a word: `cut` of the item
+# names it, and agents are told how much would have been enough.
+
 
 _ELLIPSIS = "…"
 _FAR = 10**7  # a number in a cursor for which room is kept
-_EXACT = frozenset({"ref", "key", "kind", "time", "stated", "in", "earlier"})
-"""Fields that are useless if they are cut, and hold nothing that could be masked."""
-_UNCUT = _EXACT | {"file"}
-_ESSENTIAL = (*_EXACT, "title", "text", "hits", "snippet", "row", "name", "from", "cut")
 _SHARES, _LEAST_SHARE = 8, 400  # of a budget, that a text takes which has to leave room for others
-_READABLE, _SHORTEST = 120, 12  # letters of a text: before fields are left out, and at all
 
 Masks = Callable[[str], str]
+
+
+class _Page:
+    """The items of an answer that fit into so much room; None for no bound."""
+
+    def __init__(
+        self,
+        answer: Answer,
+        room: int | None,
+        costs: Callable[[Item], int],
+        prepared: Callable[[int, Item], Item],
+        *,
+        is_exact: bool,
+    ) -> None:
+        """`prepared` returns an item, which has this number, as its reader gets it.
+
+        `is_exact` if that is a program: items keep all of their fields.
+        """
+        self._answer, self._room, self._costs = answer, room, costs
+        self._prepared, self._is_exact = prepared, is_exact
+        self._is_over = False
+        self.next: str | None = None
+        """What continues with what did not fit; valid once all items were taken."""
+        self.missing = 0
+        """How much more room the first item would have needed."""
+
+    def items(self) -> Iterator[Item]:
+        items = iter(self._answer.items)
+        number = -1
+        try:
+            for number, item in enumerate(items):
+                fitting = self._fitting(number, self._prepared(number, item))
+                if fitting is not None:
+                    yield fitting
+                if self._is_over:
+                    return
+            self.next = self._answer.behind(number + 1) if self._answer.behind else None
+        finally:
+            if hasattr(items, "close"):
+                items.close()  # a statement that is read no further would keep the log from ending
+
+    def _fitting(self, number: int, item: Item) -> Item | None:
+        """Return an item, cut if it is the first; None if the answer ends before it."""
+        first = self._answer.first if number == 0 else 0
+        if first:
+            item = {**item, "from": first, "text": str(item["text"])[first:]}
+        if self._room is None:
+            return item
+        size = self._costs(item)
+        if size <= self._room:
+            self._room -= size
+            return item
+        smaller = None
+        if number == 0:
+            self.missing = size - self._room
+            smaller = shrunk(item, self._room, self._costs, is_exact=self._is_exact)
+        if smaller is None:
+            self._end(number, first)
+            return None
+        self._room -= self._costs(smaller)
+        if self._answer.is_continued and smaller.get("text") != item.get("text"):
+            shown = len(str(smaller.get("text", "")).removesuffix(_ELLIPSIS))
+            self._end(number, first + shown)
+        return smaller
+
+    def _end(self, number: int, letter: int) -> None:
+        self._is_over = True
+        if self._answer.cursor is not None:
+            self.next = self._answer.cursor(number, letter)
+
+
+# ------------------------------------------------------------------------------------------------
+# For programs: the JSON object, in pieces. It is made for readers that pay for each character.
+
+
+_SEPARATOR = ",\n "
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How much of an answer a program wants."""
+
+    cursor: str | None = None
+    fields: str | None = None
+    """Names of fields, separated by commas."""
+    max_chars: int | None = None
+    """Characters of the whole object; None for no bound."""
+
+
+def pieces(
+    answer: Answer,
+    wanted: Wanted,
+    *,
+    total: int | None,
+    relaxed: object = None,
+    fresh: Item | None = None,
+) -> Iterator[str]:
+    """Yield the object. Raises UsageError, before anything else, for a field that no item has.
+
+    `total` counts all items of the question, None if nobody knows.
+    """
+
+    def tail(following: str | None) -> str:
+        last = {"total": total, "next": following, "relaxed": relaxed, "fresh": fresh}
+        return "],\n" + safe_json(last)[1:] + "\n"
+
+    head = "".join(
+        f"{json.dumps(name)}: {safe_json(value)}, "
+        for name, value in {"schema": SCHEMA, **answer.head}.items()
+    )
+    begin = f'{{{head}"items": ['
+    longest = answer.cursor(_FAR, _FAR) if answer.cursor else None
+    most = wanted.max_chars
+    page = _Page(
+        answer,
+        None if most is None else most - len(begin) - len(tail(longest)),
+        costs=lambda item: len(safe_json(item)) + len(_SEPARATOR),
+        prepared=lambda number, item: _chosen(item, wanted.fields),
+        is_exact=True,
+    )
+    is_begun = False
+    for item in page.items():
+        yield (_SEPARATOR if is_begun else f"{begin}\n ") + safe_json(item)
+        is_begun = True
+    if page.missing and not is_begun:
+        raise UsageError(
+            "--max-chars: an item does not fit, even without its texts. "
+            "Choose fields with --fields, or allow more."
+        )
+    yield ("" if is_begun else begin) + tail(page.next)
+
+
+def freshness(connection: sqlite3.Connection) -> Item:
+    """Return as of when a database answers, and how much of it could not be read."""
+    row = sql.ask(connection, "pages/fresh").fetchone()
+    return {**dict(row), "is_complete": bool(row["is_complete"])}
+
+
+def _chosen(item: Item, fields: str | None) -> Item:
+    """Return the fields of an item that are wanted, named with commas between them."""
+    names = [name.strip() for name in (fields or "").split(",") if name.strip()]
+    for name in names:
+        if name not in item:
+            raise UsageError(f"--fields: no field {name!r}. There are: {', '.join(item)}.")
+    return {name: item[name] for name in names} if names else item
+
+
+# ------------------------------------------------------------------------------------------------
+# For agents: an object and a text. What surrounds the items is chosen to fit the budget: all of it,
+# its essence, or what nobody can do without.
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +354,21 @@ def fitted(answer: Answer, standing: Standing, most: int, masks: Masks) -> tuple
         frame = _Frame(answer, standing, level, masks)
         if level == 2 or frame.cost <= most // 3:
             break
-    page = _Page(answer, frame, most, masks)
-    page.fill()
-    return page.object(), page.text()
+
+    def costs(item: Item) -> int:
+        return cost(item) + cost(answer.render(item)) + 4  # what separates it from others
+
+    def prepared(number: int, item: Item) -> Item:
+        clean = cast(Item, masked(item, masks))
+        is_begun = number == 0 and answer.first  # a text that goes on gets all of the room
+        return _share(clean, share) if answer.is_shared and not is_begun else clean
+
+    share = max(most // _SHARES, _LEAST_SHARE)
+    page = _Page(answer, most - frame.cost, costs, prepared, is_exact=False)
+    items = [*page.items()]
+    texts = [answer.render(item) for item in items]
+    needs = min(most + page.missing, MOST_CHARS) if page.missing else None
+    return frame.object(items, page.next, needs), frame.text(texts, page.next, needs)
 
 
 class _Frame:
@@ -181,77 +406,6 @@ class _Frame:
         return "\n".join([*lines, *self.behind])
 
 
-class _Page:
-    """The items of an answer that fit."""
-
-    def __init__(self, answer: Answer, frame: _Frame, most: int, masks: Masks) -> None:
-        self._answer, self._frame, self._most, self._masks = answer, frame, most, masks
-        self._room = most - frame.cost
-        self._items: list[Item] = []
-        self._texts: list[str] = []
-        self._next: str | None = None
-        self._needs: int | None = None
-
-    def fill(self) -> None:
-        """Take items as long as they fit."""
-        items = iter(self._answer.items)
-        try:
-            for number, item in enumerate(items):
-                if not self._take(number, cast(Item, masked(item, self._masks))):
-                    return
-            self._next = self._answer.behind() if self._answer.behind else None
-        finally:
-            if isinstance(items, Iterator) and hasattr(items, "close"):
-                items.close()  # a statement that is read no further would keep the log from ending
-
-    def object(self) -> Item:
-        """Return the object of the answer."""
-        return self._frame.object(self._items, self._next, self._needs)
-
-    def text(self) -> str:
-        """Return the text of the answer."""
-        return self._frame.text(self._texts, self._next, self._needs)
-
-    def _take(self, number: int, item: Item) -> bool:
-        """Take an item, cut if it is the first; return False if the answer ends here."""
-        first = self._answer.first if number == 0 else 0
-        if first:
-            item = {**item, "from": first, "text": str(item["text"])[first:]}
-        elif self._answer.is_shared:
-            item = _share(item, max(self._most // _SHARES, _LEAST_SHARE))
-        size = self._cost(item)
-        if size <= self._room:
-            self._add(item, size)
-            return True
-        if self._items:
-            self._end(number, first)
-            return False
-        self._needs = min(size + self._frame.cost, MOST_CHARS)
-        smaller = shrunk(item, self._room, self._cost)
-        if smaller is None:
-            self._end(number, first)
-            return False
-        self._add(smaller, self._cost(smaller))
-        if self._answer.is_continued and smaller.get("text") != item.get("text"):
-            shown = len(str(smaller.get("text", "")).removesuffix(_ELLIPSIS))
-            self._end(number, first + shown)
-            return False
-        return True
-
-    def _add(self, item: Item, size: int) -> None:
-        self._items.append(item)
-        self._texts.append(self._answer.render(item))
-        self._room -= size
-
-    def _end(self, number: int, letter: int) -> None:
-        if self._answer.cursor is not None:
-            self._next = self._answer.cursor(number, letter)
-
-    def _cost(self, item: Item) -> int:
-        """Return the characters that an item takes, with what separates it from others."""
-        return cost(item) + cost(self._answer.render(item)) + 4
-
-
 def cost(value: object) -> int:
     """Return the characters of a value as it is sent."""
     return len(json.dumps(value))
@@ -276,30 +430,42 @@ def _share(item: Item, letters: int) -> Item:
     return {**item, "text": text[:letters] + _ELLIPSIS, "letters": len(text), "cut": ["text"]}
 
 
-def shrunk(item: Item, room: int, costs: Callable[[Item], int]) -> Item | None:
+# ------------------------------------------------------------------------------------------------
+# Cuts an item: its longest texts, then its lists; of one for agents, fields are left out, too.
+
+
+_EXACT = frozenset({"ref", "key", "kind", "time", "stated", "in", "earlier"})
+"""Fields that are useless if they are cut, and hold nothing that could be masked."""
+_UNCUT = _EXACT | {"file"}
+_ESSENTIAL = (*_EXACT, "title", "text", "hits", "snippet", "row", "name", "from", "cut")
+_READABLE, _SHORTEST = 120, 12  # letters of a text: before fields are left out, and at all
+
+
+def shrunk(
+    item: Item, room: int, costs: Callable[[Item], int], *, is_exact: bool = False
+) -> Item | None:
     """Return an item that costs at most `room`, None if not even its reference fits.
 
-    `cut` of it names what was shortened or left out, unless its reference is all that is left.
+    `cut` of it names what was shortened or left out, unless its reference is all that is left. With
+    `is_exact`, all of its fields stay, and None is returned if they do not fit.
     """
-    item = cast(Item, json.loads(json.dumps(item)))  # its own lists and objects
-    cut = [*cast("list[str]", item.get("cut", []))]
-    item["cut"] = cut
-    for text in list(_texts(item, room)):
-        text.cut_to(room)
-        _note(cut, text.name)
+    cutter = _Cutter(cast(Item, json.loads(json.dumps(item))), is_exact)  # its own lists, objects
+    cutter.cut_long_texts(room)
     steps: tuple[Callable[[int], bool], ...] = (
-        lambda excess: _cut_text(item, cut, excess, _READABLE),
-        lambda excess: _cut_list(item, cut),
-        lambda excess: _cut_field(item, cut),
-        lambda excess: _cut_text(item, cut, excess, _SHORTEST),
-        lambda excess: _cut_to_reference(item),
+        lambda excess: cutter.cut_text(excess, _READABLE),
+        lambda excess: cutter.cut_list(),
+        lambda excess: cutter.cut_field(),
+        lambda excess: cutter.cut_text(excess, _SHORTEST),
+        lambda excess: cutter.cut_to_reference(),
     )
+    if is_exact:
+        steps = (*steps[:2], lambda excess: cutter.cut_text(excess, 0))
     for step in steps:
-        while (excess := costs(item) - room) > 0:
+        while (excess := costs(cutter.item) - room) > 0:
             if not step(excess):
                 break
         else:
-            return item
+            return cutter.item
     return None
 
 
@@ -322,62 +488,76 @@ class _Text(NamedTuple):
         self.owner[self.place] = self.text[:letters] + _ELLIPSIS
 
 
-def _texts(owner: Any, least: int, name: str = "") -> Iterator[_Text]:
-    """Yield the texts inside a value that may be cut: those with more letters than `least`."""
-    places = owner.items() if isinstance(owner, dict) else enumerate(owner)
-    for place, one in places:
-        field = place if isinstance(place, str) else name
-        if isinstance(one, dict | list):
-            if field != "cut":
-                yield from _texts(one, least, field)
-        elif isinstance(one, str) and len(one) > least and field not in _UNCUT:
-            yield _Text(owner, place, field)
+class _Cutter:
+    """Cuts an item a step at a time; each method returns False if it can do no more."""
 
+    def __init__(self, item: Item, is_exact: bool) -> None:
+        self._is_exact = is_exact
+        self._cut = [*cast("list[str]", item.get("cut", []))]
+        self.item: Item = {**item, "cut": self._cut}
 
-def _cut_text(item: Item, cut: list[str], excess: int, least: int) -> bool:
-    found = max(_texts(item, least + 1), key=lambda one: len(one.text), default=None)
-    if found is None:
+    def cut_long_texts(self, room: int) -> None:
+        """Cut every text that does not fit by itself."""
+        for text in list(self._texts(self.item, room)):
+            text.cut_to(room)
+            self._note(text.name)
+
+    def cut_text(self, excess: int, least: int) -> bool:
+        texts = self._texts(self.item, least + 1)
+        longest = max(texts, key=lambda one: len(one.text), default=None)
+        if longest is None:
+            return False
+        text = longest.text
+        each = max(2 * cost(text) // len(text), 1)  # in the object, and in the text
+        longest.cut_to(max(len(text) - excess // each - 2, least))
+        self._note(longest.name)
+        return True
+
+    def cut_list(self) -> bool:
+        """Halve the list that takes most characters, of those with more than one entry."""
+        lists = {name: one for name, one in self.item.items() if isinstance(one, list)}
+        lists = {name: one for name, one in lists.items() if len(one) > 1 and name != "cut"}
+        if not lists:
+            return False
+        name = max(lists, key=lambda name: cost(lists[name]))
+        del lists[name][(len(lists[name]) + 1) // 2 :]
+        self._note(name)
+        return True
+
+    def cut_field(self) -> bool:
+        """Leave out one field that an agent can do without: of the item, or of one of its hits."""
+        hits = self.item.get("hits")
+        inner = [one for one in hits if isinstance(one, dict)] if isinstance(hits, list) else []
+        for owner in (self.item, *inner):
+            for name in reversed(owner):
+                if name not in _ESSENTIAL:
+                    del owner[name]
+                    self._note("fields")
+                    return True
         return False
-    text = found.text
-    each = max(2 * cost(text) // len(text), 1)  # in the object, and in the text
-    found.cut_to(max(len(text) - excess // each - 2, least))
-    _note(cut, found.name)
-    return True
 
+    def cut_to_reference(self) -> bool:
+        """Leave nothing but what can be opened."""
+        rest = [name for name in self.item if name not in ("key", "ref")]
+        for name in rest:
+            del self.item[name]
+        return bool(rest)
 
-def _cut_list(item: Item, cut: list[str]) -> bool:
-    """Halve the list that takes most characters, of those with more than one entry."""
-    lists = [(name, one) for name, one in item.items() if isinstance(one, list) and len(one) > 1]
-    lists = [(name, one) for name, one in lists if name != "cut"]
-    if not lists:
-        return False
-    name, longest = max(lists, key=lambda pair: cost(pair[1]))
-    del longest[(len(longest) + 1) // 2 :]
-    _note(cut, name)
-    return True
+    def _texts(self, owner: Any, least: int, name: str = "") -> Iterator[_Text]:
+        """Yield the texts inside a value that may be cut: those with more letters than `least`.
 
+        What is cut is called by its own name; programs are told in which field of the item.
+        """
+        for place, one in owner.items() if isinstance(owner, dict) else enumerate(owner):
+            field = place if isinstance(place, str) and not (name and self._is_exact) else name
+            if isinstance(one, dict | list):
+                if field != "cut":
+                    yield from self._texts(one, least, field)
+            elif not isinstance(one, str) or len(one) <= least:
+                continue
+            elif self._is_exact or field not in _UNCUT:
+                yield _Text(owner, place, field)
 
-def _cut_field(item: Item, cut: list[str]) -> bool:
-    """Leave out one field that an agent can do without: of the item, or of what is in its hits."""
-    hits = item.get("hits")
-    inner = [one for one in hits if isinstance(one, dict)] if isinstance(hits, list) else []
-    for owner in (item, *inner):
-        for name in reversed(owner):
-            if name not in _ESSENTIAL:
-                del owner[name]
-                _note(cut, "fields")
-                return True
-    return False
-
-
-def _cut_to_reference(item: Item) -> bool:
-    """Leave nothing but what can be opened; return False if that was done before."""
-    rest = [name for name in item if name not in ("key", "ref")]
-    for name in rest:
-        del item[name]
-    return bool(rest)
-
-
-def _note(cut: list[str], name: str) -> None:
-    if name not in cut:
-        cut.append(name)
+    def _note(self, name: str) -> None:
+        if name not in self._cut:
+            self._cut.append(name)

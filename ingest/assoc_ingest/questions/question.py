@@ -27,7 +27,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from importlib import import_module
-from types import NoneType
+from types import NoneType, SimpleNamespace
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -62,8 +62,8 @@ class Reader:
     """Most items."""
     each: int = 1
     """Most of what belongs to one item; 0 if that alone is asked for, in one list."""
-    start: int = 0
-    """The number of the first item."""
+    cursor: tuple[int, ...] = ()
+    """The numbers of the cursor with which the answer goes on; none at its beginning."""
     mask: Callable[[str], str] = str
     """Takes the credentials out of a text. A text is masked before it is cut: a part of a
     credential looks like none."""
@@ -77,6 +77,19 @@ class Reader:
     """Was a number of items asked for? If not, a report can have a limit of its own."""
     progress: Callable[[int, int], None] = lambda done, size: None
     """Is called with the bytes that were read, and with all of them, where that takes long."""
+    budget: int | None = None
+    """Characters of the whole answer, if an agent gets it."""
+
+    @property
+    def start(self) -> int:
+        """The number of the first item."""
+        return self.at(1)[0]
+
+    def at(self, count: int) -> tuple[int, ...]:
+        """Return the numbers of the cursor, zeros at the beginning; UsageError if not so many."""
+        from .fit import place_of
+
+        return place_of(self.cursor, count)
 
     def page(self, items: Sequence[Any]) -> Sequence[Any]:
         """Return those of all items that are wanted."""
@@ -88,9 +101,21 @@ Answer = Any
 
 A list has `items`, from `reader.start` on and at most `reader.limit`, and `total`, the number of
 all of them, or None with `_has_more`. A table has `columns`, too, and a method `table`. Fields with
-an underscore are for the templates alone. An answer with `lines` and `empty` needs no template for
-a terminal.
+an underscore are for the templates alone. An answer with `lines` needs no template for a terminal.
+One that does not go on behind the number of an item has `_continued`.
 """
+
+
+class Continued(NamedTuple):
+    """How an answer goes on behind a cursor whose numbers are not just that of an item."""
+
+    place: Callable[[int], tuple[int, ...]]
+    """The numbers of a cursor that continues with the item that has this number here."""
+    letter: int | None = None
+    """The letter at which the text of the first item begins, the last number of a cursor: a text
+    that was cut goes on there. None if texts do not go on."""
+    is_shared: bool = False
+    """No text may take more than its share of a budget: there has to be room for others."""
 
 
 class Table(NamedTuple):
@@ -113,8 +138,9 @@ class Field:
     """What the command's help calls it."""
     label: str = ""
     """What a form calls it, if not by its name."""
+    least: int = 1
+    """The smallest number."""
     most: int = 10**9
-    """The largest number; the smallest is 1."""
     is_text: bool = False
     """A command takes all its words for it or, without any, standard input."""
     joins: Callable[[str], bool] = lambda text: False
@@ -125,6 +151,8 @@ class Field:
     """Has only a command this?"""
     is_argument: bool = False
     """Is it an argument of the command although it can be left out?"""
+    is_for_agents: bool = False
+    """Has only the tool this?"""
     completes: str = ""
     """What a shell completes it with, a function of `commands/options`; it is one word then."""
     needs_disk: bool = False
@@ -153,7 +181,7 @@ class Parameter(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much of an answer somebody gets, unless more or less is asked for."""
+    """How much of an answer somebody gets, unless more or less is asked for; 0 items is all."""
 
     items: int
     each: int = 1
@@ -180,6 +208,10 @@ class Question:
     """Raises UsageError for arguments that do not go together, before anything is opened."""
     is_static: Callable[..., bool] = lambda **_: False
     """Does the answer to these arguments come with the program? Then no database is opened."""
+    tool: str = ""
+    """What agents call it, if not by its name."""
+    agents: Callable[[], type] | None = None
+    """Imports the dataclass that agents get, if only they need it."""
 
     @property
     def name(self) -> str:
@@ -191,8 +223,7 @@ class Question:
         return inspect.cleandoc(self.ask.__doc__ or "")
 
     def parameters(self) -> Iterator[Parameter]:
-        # Filters take longer to import than the help of a command may take.
-        hints = get_type_hints(self.ask, localns={"Filters": object}, include_extras=True)
+        hints = self._hints(*inspect.signature(self.ask).parameters)
         for name, parameter in list(inspect.signature(self.ask).parameters.items())[1:]:
             hint, field = get_args(hints[name])
             if isinstance(field, FilterFields):
@@ -225,17 +256,31 @@ class Question:
     @property
     def answer(self) -> type:
         """The dataclass that it returns."""
-        return self._answers[0]
+        return self.answers[0]
 
     @property
     def json_answer(self) -> type:
         """The dataclass for programs: that of its parts, if they are given these."""
-        return self._answers[-1]
+        return self.answers[-1]
 
     @property
-    def _answers(self) -> tuple[type, ...]:
-        returned = get_type_hints(self.ask, localns={"Filters": object})["return"]
+    def answers(self) -> tuple[type, ...]:
+        returned = self._hints("return")["return"]
         return get_args(returned) or (returned,)
+
+    def _hints(self, *names: str) -> dict[str, Any]:
+        """Return what annotations of the function say; others may name what is not imported."""
+        some = {name: self.ask.__annotations__[name] for name in names}
+        # Filters take longer to import than the help of a command may take.
+        later: dict[str, Any] = {"Filters": object}
+        if "return" in names and self.agents is not None:
+            later[self.agents().__name__] = self.agents()
+        return get_type_hints(
+            SimpleNamespace(__annotations__=some),
+            vars(import_module(self.ask.__module__)),
+            later,
+            True,
+        )
 
     @property
     def is_table(self) -> bool:
@@ -251,10 +296,14 @@ def question(
     tables: tuple[str, ...] = (),
     check: Callable[..., None] | None = None,
     is_static: Callable[..., bool] = lambda **_: False,
+    tool: str = "",
+    agents: Callable[[], type] | None = None,
     **sizes: Size,
 ) -> Callable[[Callable[..., Answer]], Question]:
     """Make a function a question."""
-    return lambda ask: Question(ask, title, items, about, sizes, parts, tables, check, is_static)
+    return lambda ask: Question(
+        ask, title, items, about, sizes, parts, tables, check, is_static, tool, agents
+    )
 
 
 def named(name: str) -> Question:
@@ -286,15 +335,19 @@ def hints_of(of: type) -> dict[str, Any]:
 
 
 def beside(answer: Answer, *, with_total: bool = False) -> dict[str, object]:
-    """Return the fields that an answer has beside its items, but for those that are null."""
+    """Return the fields that an answer has beside its items, but for those that are null.
+
+    Those that it names in `_NULLS` are given in any case.
+    """
     names = names_beside(type(answer), with_total=with_total)
     values = ((name, getattr(answer, name)) for name in names)
-    return {name: value for name, value in values if value is not None}
+    nulls = getattr(answer, "_NULLS", ())
+    return {name: value for name, value in values if value is not None or name in nulls}
 
 
 def has_more(answer: Answer, start: int) -> bool:
     """Does anything follow the items, the first of which has the number `start`?"""
-    if answer.total is None:
+    if hasattr(answer, "_has_more"):
         return bool(answer._has_more)
     return bool(answer.total > start + len(answer.items))
 

@@ -5,7 +5,7 @@ Fields are read from the code and the queries that give them, so that this canno
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
@@ -40,14 +40,6 @@ NOTHING = {
 }
 """The object `nothing` that answers of search, list and query have if they have no items."""
 
-BESIDE = {
-    "show": {
-        "session": "what is known of the conversation",
-        "subagent": "key of the subagent that was asked for, or null",
-    },
-}
-"""Fields that some commands have beside those of every answer."""
-
 OPTIONS = {
     "--limit N": "at most N items",
     "--cursor NEXT": "continue after the answer with this `next`",
@@ -61,6 +53,7 @@ _TYPES = {
     bool: "boolean",
     list: "array",
     dict: "object",
+    Iterable: "array",
 }
 
 
@@ -105,10 +98,10 @@ def contract() -> dict[str, object]:
     from contextlib import closing
 
     from .. import sql
-    from ..ask.answer import LEAST_CHARS, SCHEMA
     from ..ask.conversation import Message
     from ..ask.refs import Entry
     from ..errors import ERROR_CODES
+    from .fit import LEAST_JSON_CHARS, SCHEMA
     from .show import PLACE
 
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -121,9 +114,9 @@ def contract() -> dict[str, object]:
     questions = [*map(named, QUESTIONS)]
     return {
         "schema": SCHEMA,
-        "options": {name: text.format(least=LEAST_CHARS) for name, text in OPTIONS.items()},
+        "options": {name: text.format(least=LEAST_JSON_CHARS) for name, text in OPTIONS.items()},
         "answer": ANSWER | {"schema": ANSWER["schema"].format(schema=SCHEMA)},
-        "beside": {**BESIDE, **{one.name: fields for one in questions if (fields := _beside(one))}},
+        "beside": {one.name: fields for one in questions if (fields := _beside(one))},
         "nothing": NOTHING,
         "error": {"code": ERROR_CODES, "message": "what is wrong", "hint": "what to do, or null"},
         **{one.name: _fields(one) for one in questions if _has_fields(one)},
@@ -152,8 +145,7 @@ def _lines(known: Mapping[str, Any], width: int) -> Iterator[str]:
     yield "\nOptions of search, show, list, query, stats, blame, fix and secrets:"
     for option, meaning in known["options"].items():
         yield from _explained(option, meaning, width)
-    first, *others = (one.name for one in map(named, QUESTIONS) if _has_fields(one))
-    for command in (first, "show", *others):
+    for command in (one.name for one in map(named, QUESTIONS) if _has_fields(one)):
         yield f"\nFields of {command}:"
         yield from _indented(", ".join(known[command]), width)
     for name, fields_of_list in known["list"].items():

@@ -1,56 +1,28 @@
-"""What a reference opens: a conversation, a part of it, or entries of a store.
+"""`show`: what a reference opens: a conversation, a part of it, or entries of a store.
 
-The command `show` gives people the text of it (`ask.show`) and programs its messages as JSON.
+People get all of it as text, and programs its messages. Agents, who call it `open`, get a summary
+of a conversation first, and then its messages, a window at a time.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from ..ask import excerpt as excerpts
-from ..ask import show
-from ..ask.answer import Answer, Item, Wanted
-from ..ask.conversation import Conversation
-from ..ask.excerpt import Excerpt, Options
-from ..ask.refs import Entry, KeyMatch, Line, entries_of, resolve, split
-from ..ask.show import Look
-from ..ask.usage import spent_of
-from ..errors import NotFoundError, UsageError
+from .question import Field, Reader, Size, question
 
-Opened = tuple[Conversation, KeyMatch | Line] | list[Entry]
-
-
-def opened(connection: sqlite3.Connection, reference: str, options: Options) -> Opened:
-    """Return what a reference means: a place in a conversation, or entries of another kind.
-
-    Raises NotFoundError or UsageError where it means nothing, or not what the options ask for.
-    """
-    if (named := split(reference)) is not None:
-        options.check(None)
-        try:
-            return entries_of(connection, *named)
-        except NotFoundError as error:
-            try:  # a session may be called like a store
-                what = resolve(connection, reference)
-            except (NotFoundError, UsageError):
-                raise error from None
-    else:
-        what = resolve(connection, reference)
-    options.check(what)
-    key = what.key if isinstance(what, Line) else what
-    session = what.file.session_id if isinstance(what, Line) else what.session_id
-    return Conversation(connection, key.session_key, session_id=session), what
+if TYPE_CHECKING:
+    from ..ask.conversation import Conversation
+    from ..ask.excerpt import Excerpt, Opened, Options
+    from ..ask.refs import KeyMatch, Line
+    from ..terminal import Paint
+    from .open import Opening
 
 
 # ------------------------------------------------------------------------------------------------
-# For people, as lines of text; for programs, as the JSON answer of `ask.answer`.
-#
-# Beside the frame, that of a conversation has `session`, with what is known of it, and `subagent`,
-# the key of the one that was asked for. The messages of subagents come behind those of the
-# conversation that called them, each with its `agent_key`.
+# For people and programs: all that there is.
 
 
 PLACE = {
@@ -59,58 +31,194 @@ PLACE = {
     "is_marked": "integer, where a line was asked for",
     "agent_key": "string or null",
 }
-"""The fields of an item with the place of its message, before those of the message."""
+"""The fields with the place of a message, before its own."""
 
+_MAX_WIDTH = 100
 _MOST_FILES = 20
 _MOST_COUNTED = 5_000
 """Messages of a session that are counted for `total`: they are read to know which are shown."""
 
 
-def has_mark(found: Opened) -> bool:
-    return not isinstance(found, list) and isinstance(found[1], Line)
+@dataclass
+class Printed:
+    """The text for people."""
+
+    _lines: Callable[[int, Paint], Iterator[str]]
+    has_mark: bool = False
+    """Does a pager open at a line of it?"""
+
+    def lines(self, width: int, paint: Paint) -> Iterator[str]:
+        return self._lines(min(width, _MAX_WIDTH), paint)
 
 
-def lines(found: Opened, look: Look, options: Options) -> Iterator[str]:
-    if isinstance(found, list):
-        return show.entry_lines(found, look)
-    return show.lines(found[0], look, found[1], options)
+@dataclass
+class Shown:
+    """The messages of a conversation; those of subagents behind those that called them."""
+
+    session: Annotated[dict[str, object], "what is known of the conversation"]
+    subagent: Annotated[str | None, "key of the subagent that was asked for, or null"]
+    total: int | None
+    items: Iterable[dict[str, object]]
+    """Read as they are needed: a conversation may be longer than memory."""
+    _has_more: bool = False
+    """Known once the items were read."""
+    _NULLS: ClassVar = ("subagent",)
 
 
-def as_json(
-    connection: sqlite3.Connection,
-    reference: str,
-    options: Options,
-    wanted: Wanted,
-    limit: int | None = None,
-) -> Iterator[str]:
-    """Return the pieces of the answer; of a conversation, with at most `limit` messages.
+@dataclass
+class ShownEntries:
+    """Entries of a store that have one name."""
 
-    A message of the line that was asked for has is_marked 1.
+    total: int
+    items: Sequence[Any]
+
+
+def _agents() -> type:
+    from .open import Opening
+
+    return Opening
+
+
+_MOST = 200  # messages before a line, and behind it
+
+
+@question(
+    "Open a place in a past conversation",
+    tool="open",
+    agents=_agents,
+    items="messages",
+    about="Open what a `ref` means: KEY:LINE shows the messages around a line, KEY first a "
+    "summary of the conversation (title, prompts, outcome, files changed), then, behind "
+    "the cursor, its messages from the beginning; the key of a subagent shows its "
+    "messages. task:LIST/TASK, todo:SESSION, plan:NAME, inbox:TEAM/NAME/NUMBER, "
+    "document:PATH, prompt:LINE and output:SESSION/FILE open what is no conversation. The "
+    "beginning of a key is enough.",
+    terminal=Size(0), json=Size(50), mcp=Size(0),
+)  # fmt: skip
+def show(
+    reader: Reader,
+    ref: Annotated[
+        str,
+        Field(
+            "KEY, KEY:LINE, or a name such as plan:NAME.", name="KEY[:LINE]", completes="sessions"
+        ),
+    ],
+    before: Annotated[
+        int | None,
+        Field("Messages before the line. Default 4.", least=0, most=_MOST, is_for_agents=True),
+    ] = None,
+    after: Annotated[
+        int | None,
+        Field("Messages after the line. Default 8.", least=0, most=_MOST, is_for_agents=True),
+    ] = None,
+    context: Annotated[
+        int | None,
+        Field(
+            "With LINE, show N turns before and after it.  [default: 3]",
+            name="N",
+            least=0,
+            is_option=True,
+        ),
+    ] = None,
+    full: Annotated[
+        bool,
+        Field("Show everything uncut, including tool input and output.", is_option=True),
+    ] = False,
+    last: Annotated[
+        int | None, Field("Show only the last N turns.", name="N", is_option=True)
+    ] = None,
+    prompts: Annotated[bool, Field("Show only what you typed.", is_option=True)] = False,
+    errors: Annotated[
+        bool, Field("Show only failed tool calls and API errors.", is_option=True)
+    ] = False,
+    tool: Annotated[
+        str | None, Field("Show only calls of this tool.", name="NAME", is_option=True)
+    ] = None,
+    no_tools: Annotated[
+        bool, Field("Leave out tool calls, results and hooks.", is_option=True)
+    ] = False,
+) -> Opening | Printed | ShownEntries | Shown:
+    """Print a conversation, or open a search result.
+
+    KEY is a prefix of the key of a session or subagent, as printed by `search` and `list`. With
+    LINE, the number of a line in its file, only the turns around that line are shown; a turn is a
+    prompt and everything up to the next one. Subagents appear below the calls that spawned them.
+
+    Everything outside of conversations has a name: task:LIST/TASK, todo:SESSION, plan:NAME,
+    inbox:TEAM/NAME/NUMBER, document:PATH, prompt:LINE, output:SESSION/FILE.
+
+    \b
+    Examples:
+      assoc-ingest show 0b7c2f4e
+      assoc-ingest show 0b7c2f4e:212 --context 1
+      assoc-ingest show plan:brave-green-hedge
     """
-    found = opened(connection, reference, options)
+    from ..ask.excerpt import Options, opened
+
+    options = Options(not no_tools, full, context, last, prompts, errors, tool)
+    if reader.budget is not None:
+        from .open import opening
+
+        return opening(reader, ref, before, after)
+    found = opened(reader.db, ref, options)
+    if not reader.is_program:
+        return _printed(found, options)
     if isinstance(found, list):
-        answer = Answer(connection, ["show", reference], wanted)
-        return answer.pieces(map(asdict, found[answer.start :]), total=len(found))
+        return ShownEntries(len(found), found[reader.start :])
+    return _shown(reader, *found, options)
+
+
+def _printed(found: Opened, options: Options) -> Printed:
+    from ..ask.refs import Line
+    from .transcript import Look, entry_lines, lines
+
+    if isinstance(found, list):
+        return Printed(lambda width, paint: entry_lines(found, Look(width, paint)))
     conversation, what = found
+    return Printed(
+        lambda width, paint: lines(conversation, Look(width, paint), what, options),
+        has_mark=isinstance(what, Line),
+    )
+
+
+# ------------------------------------------------------------------------------------------------
+# For programs: messages with the place of each. A message of the requested line has is_marked 1.
+
+
+def _shown(
+    reader: Reader, conversation: Conversation, what: KeyMatch | Line, options: Options
+) -> Shown:
+    from ..ask import excerpt as excerpts
+
     excerpt = excerpts.choose(conversation, what, options)
     agent_key = excerpt.subagent.agent_key if excerpt.subagent else None
-    place = what.number if isinstance(what, Line) else None
-    asked = ["show", conversation.session["session_key"], agent_key, place, repr(options)]
-    answer = Answer(connection, asked, wanted)
     total = None
-    (rows,) = connection.execute(
+    (rows,) = reader.db.execute(
         "select count(*) from messages where session_id = ?", (conversation.session["id"],)
     ).fetchone()
     if rows <= _MOST_COUNTED:
         selections = excerpts.selections(conversation, excerpt, options)
         total = sum(1 for _, messages in selections for _ in messages)
-    items = islice(_items(conversation, excerpt, options), answer.start, None)
-    before = {"session": _session(conversation), "subagent": agent_key}
-    return answer.pieces(items, total=total, limit=limit, before=before)
+    shown = Shown(_session(conversation), agent_key, total, ())
+    items = islice(_messages(conversation, excerpt, options), reader.start, None)
+    shown.items = _limited(shown, items, reader.limit)
+    return shown
+
+
+def _limited(
+    shown: Shown, items: Iterable[dict[str, object]], limit: int
+) -> Iterator[dict[str, object]]:
+    for number, item in enumerate(items):
+        if number == limit:
+            shown._has_more = True
+            return
+        yield item
 
 
 def _session(conversation: Conversation) -> dict[str, object]:
     """Return what is known of a session; of very many files only the first."""
+    from ..ask.usage import spent_of
+
     return {
         **conversation.session,
         **spent_of(conversation).as_json(),
@@ -122,12 +230,16 @@ def _session(conversation: Conversation) -> dict[str, object]:
     }
 
 
-def _items(conversation: Conversation, excerpt: Excerpt, options: Options) -> Iterator[Item]:
+def _messages(
+    conversation: Conversation, excerpt: Excerpt, options: Options
+) -> Iterator[dict[str, object]]:
+    from ..ask import excerpt as excerpts
+
     names = conversation.names()
     for subagent, messages in excerpts.selections(conversation, excerpt, options):
         agent_key = subagent.agent_key if subagent else None
         for message in messages:
             line = names.line(message.file_id, message.byte_offset)
-            place: Item = {"ref": names.at(message.file_id, line), "line": line}
+            place = {"ref": names.at(message.file_id, line), "line": line}
             marked = {"is_marked": int(message.id in excerpt.marks)} if excerpt.marks else {}
             yield {**place, **marked, "agent_key": agent_key, **message.as_json()}

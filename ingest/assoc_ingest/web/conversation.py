@@ -32,11 +32,11 @@ from ..ask.conversation import (
     Part,
     Place,
     Subagent,
+    facts_of,
 )
 from ..ask.excerpt import FindResult, find
 from ..ask.export import Choice, ExportedConversation
 from ..ask.refs import KeyMatch, Lines
-from ..ask.show import facts_of
 from ..ask.usage import spent_of
 from ..errors import ArchiveError, NotFoundError
 from ..records import ASK, EDIT

@@ -16,11 +16,10 @@ from itertools import islice
 from markupsafe import Markup
 
 from .. import sql, terminal
-from ..ask import conversation, export, show
+from ..ask import conversation, export
 from ..ask import conversation as message_text
-from ..ask.conversation import Conversation, Message, Subagent
+from ..ask.conversation import Conversation, Message, Subagent, by_call, facts_of
 from ..ask.export import Document, ExportedConversation
-from ..ask.show import by_call, facts_of
 from ..terminal import one_line, readable, safe
 from . import html, urls
 from .html import (
@@ -221,7 +220,7 @@ class Entries:
     def _call(self, message: Message) -> Entry:
         entry = self._new(message, "call", one_line(message.tool or "tool"))
         entry.summary = _cut(summary_of(message, self._directory))
-        entry.facts, _ = show.call_facts(message)
+        entry.facts, _ = conversation.call_facts(message)
         entry.is_error = message.status == "error"
         entry.body = body_of(message, self._budget)
         if message.result_id is not None:
@@ -499,11 +498,11 @@ class ExportedEntries(Entries):
 
 def _rest_of_input(message: Message, budget: Budget) -> Markup:
     """Return the parts of an input that a page leaves out."""
-    arguments = show.arguments_of(message)
-    changes = show.changes_of(message)
+    arguments = message_text.arguments_of(message)
+    changes = message_text.changes_of(message)
     if changes and not isinstance(arguments.get("edits"), list):
         return fields(message_text.rest_of(arguments), budget)
-    if changes or show.things_to_do(message) is not None:
+    if changes or message_text.things_to_do(message) is not None:
         whole = json.dumps(arguments, ensure_ascii=False, indent=2)
         return html.macro("export", "whole_input", shortened(whole, budget))
     return Markup("")

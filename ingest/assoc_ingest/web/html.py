@@ -17,9 +17,16 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from .. import terminal
-from ..ask.conversation import Change, Message
+from ..ask.conversation import (
+    BOXES,
+    Change,
+    Message,
+    arguments_of,
+    changes_of,
+    target_of,
+    things_to_do,
+)
 from ..ask.matches import Span
-from ..ask.show import BOXES, arguments_of, changes_of, target_of, things_to_do
 from ..records import PLAN, RUN
 from ..terminal import one_line, readable
 

@@ -69,7 +69,7 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
 
     def read(connection: sqlite3.Connection) -> dict[str, object]:
         start = (number - 1) * size.items
-        reader = Reader(connection, size.items, size.each, start, has_disk=False)
+        reader = Reader(connection, size.items, size.each, (start,), has_disk=False)
         values = question.arguments({one.name: _value(one, given[one.name]) for one in fields})
         return _answered(question, reader, values, Paths(datasette, database).session)
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
 from .. import terminal
-from ..records import EDIT, PLAN
-from ..terminal import Paint, columns, cut, one_line, readable, safe, to_copy, wrap
-from . import conversation as message_text
-from . import excerpt as excerpts
-from .conversation import (
+from ..ask import conversation as message_text
+from ..ask import excerpt as excerpts
+from ..ask.conversation import (
+    BOXES,
     PEOPLE,
     TOOL_KINDS,
     Change,
@@ -21,13 +20,41 @@ from .conversation import (
     File,
     Message,
     Subagent,
-    changes_in,
+    arguments_of,
+    by_call,
+    call_facts,
+    changes_of,
+    facts_of,
+    target_of,
+    things_to_do,
     typed,
 )
-from .excerpt import Excerpt, Options
-from .output import Marked
-from .refs import MOST_ENTRIES, Entry, KeyMatch, Line, Names
-from .usage import spent_of
+from ..ask.excerpt import Excerpt, Options
+from ..ask.output import Marked
+from ..ask.refs import MOST_ENTRIES, Entry, KeyMatch, Line, Names
+from ..ask.usage import spent_of
+from ..terminal import Paint, columns, cut, one_line, readable, safe, to_copy, wrap
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How wide, in colour or not, with tools or without, whole or at a glance."""
+
+    width: int
+    paint: Paint
+    tools: bool = True
+    full: bool = False
+    nested: bool = True
+    """Are subagents shown inside the calls that spawned them? Else each is one line."""
+    marks: frozenset[int] = frozenset()
+    """Messages that are marked; of a call that has one as its result, the call is."""
+    alone: frozenset[int] = frozenset()
+    """Results that do not stand under a call, because it is in another file."""
+    directory: str | None = None
+    """Paths below it are shown short."""
+    opened: str = ""
+    """Reference of the line that is marked."""
+
 
 # ------------------------------------------------------------------------------------------------
 # Prints a tool call: its input, its status, and the start of its output, or all of it.
@@ -40,152 +67,86 @@ _CHANGED_LINES = 4
 _COLOURS = {"-": "red", "+": "green"}
 _MANY = 100_000  # letters of a result that are looked at
 
-BOXES = {"completed": "☑", "in_progress": "◐"}
-"""How the status of a thing to do is shown; of any other it is an empty box."""
 
-
-_WITHOUT_RESULT = {"pending": "unfinished", "declined": "declined"}
-"""What is said of a call that never ran to its end."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """How wide, how coloured, and below which directory paths are shown short."""
-
-    width: int
-    paint: Paint
-    directory: str | None
-    full: bool = False
-    """Whole input and output?"""
-
-
-def changes_of(message: Message) -> list[Change]:
-    """Return what a call changes in files: its result only says that it was done."""
-    return [*changes_in(arguments_of(message))] if message.action == EDIT else []
-
-
-def things_to_do(message: Message) -> list[object] | None:
-    """Return the list of things to do that a call states, None if it states none."""
-    todos = arguments_of(message).get("todos") if message.action == PLAN else None
-    return todos if isinstance(todos, list) else None
-
-
-def headline(message: Message, view: View) -> str:
+def _headline(message: Message, look: Look) -> str:
     """Return the line of the call itself: tool, target, status and duration."""
     name = one_line(message.tool or "tool")
     facts, colour = call_facts(message)
-    room = view.width - columns(name) - columns(facts) - 6
-    target = cut(target_of(message, view.directory), max(room, 10))
+    room = look.width - columns(name) - columns(facts) - 6
+    target = cut(target_of(message, look.directory), max(room, 10))
     plain = f"▸ {name}  {target}"
-    painted = view.paint("▸ ", "blue") + view.paint(name, "blue", bold=True) + f"  {target}"
+    painted = look.paint("▸ ", "blue") + look.paint(name, "blue", bold=True) + f"  {target}"
     if not facts:
         return painted.rstrip()
-    gap = " " * max(2, view.width - columns(plain) - columns(facts))
-    return painted + gap + view.paint(facts, colour, dim=colour is None)
+    gap = " " * max(2, look.width - columns(plain) - columns(facts))
+    return painted + gap + look.paint(facts, colour, dim=colour is None)
 
 
-def details(message: Message, result: str, view: View) -> Iterator[str]:
+def _details(message: Message, result: str, look: Look) -> Iterator[str]:
     """Yield a few lines of the call's change or output; all of its input and output if whole."""
     is_error = message.status == "error"
-    if view.full:
-        yield from _whole_input(message, view)
-        yield from _input_text(result, view, "→ ", "red" if is_error else None)
+    if look.full:
+        yield from _whole_input(message, look)
+        yield from _input_text(result, look, "→ ", "red" if is_error else None)
     elif not is_error and (changes := changes_of(message)):
-        yield from _changes(changes, view)
+        yield from _changes(changes, look)
     elif not is_error and (items := things_to_do(message)) is not None:
-        yield from _output_items(items, view)
+        yield from _output_items(items, look)
     else:
         limit, colour = (_ERROR_LINES, "red") if is_error else (_RESULT_LINES, None)
-        yield from _start_of(result, limit, view, colour)
+        yield from _start_of(result, limit, look, colour)
 
 
-def call_facts(message: Message) -> tuple[str, str | None]:
-    facts = [terminal.duration(message.duration_ms)]
-    colour = None
-    if message.status == "error":
-        facts.insert(0, f"exit {message.exit_code}" if message.exit_code else "error")
-        colour = "red"
-    elif message.status in _WITHOUT_RESULT:
-        facts.insert(0, _WITHOUT_RESULT[message.status])
-        colour = "yellow"
-    return " · ".join(fact for fact in facts if fact), colour
-
-
-def target_of(message: Message, directory: str | None) -> str:
-    """Return what the call was applied to, a path below `directory` without it."""
-    target = one_line(message.target or _first_text(arguments_of(message)) or "")
-    return target.removeprefix(directory) if directory else target
-
-
-def _changes(changes: Iterable[Change], view: View) -> Iterator[str]:
+def _changes(changes: Iterable[Change], look: Look) -> Iterator[str]:
     for change in changes:
         for text, sign in ((change.old, "-"), (change.new, "+")):
-            yield from _start_of(text, _CHANGED_LINES, view, _COLOURS[sign], f"{sign} ")
+            yield from _start_of(text, _CHANGED_LINES, look, _COLOURS[sign], f"{sign} ")
         lines = change.patched() if change.patch else []
         for line in lines[:_CHANGED_LINES]:
-            yield from _start_of(line[1:] or " ", 1, view, _COLOURS[line[0]], f"{line[0]} ")
+            yield from _start_of(line[1:] or " ", 1, look, _COLOURS[line[0]], f"{line[0]} ")
         if len(lines) > _CHANGED_LINES:
             more = terminal.many(len(lines) - _CHANGED_LINES, "more line")
-            yield view.paint(f"{_INDENT}… {more}", dim=True)
+            yield look.paint(f"{_INDENT}… {more}", dim=True)
 
 
-def _output_items(items: list[object], view: View) -> Iterator[str]:
+def _output_items(items: list[object], look: Look) -> Iterator[str]:
     for item in items:
         if isinstance(item, dict):
             box = BOXES.get(str(item.get("status")), "☐")
             text = one_line(f"{box} {item.get('content') or item.get('activeForm') or ''}")
-            yield view.paint(_INDENT + cut(text, view.width - len(_INDENT)), dim=True)
+            yield look.paint(_INDENT + cut(text, look.width - len(_INDENT)), dim=True)
 
 
 def _start_of(
-    text: str, limit: int, view: View, colour: str | None, sign: str = ""
+    text: str, limit: int, look: Look, colour: str | None, sign: str = ""
 ) -> Iterator[str]:
     """Yield the first lines of a text, each cut to the width, and how many more there are."""
     rows = readable(text[:_MANY].strip("\r\n").rstrip()).split("\n") if text.strip() else []
     for row in islice(rows, limit):
-        line = _INDENT + cut(sign + row, view.width - len(_INDENT))
-        yield view.paint(line.rstrip(), colour, dim=colour is None)
+        line = _INDENT + cut(sign + row, look.width - len(_INDENT))
+        yield look.paint(line.rstrip(), colour, dim=colour is None)
     more = len(rows) - limit + text.count("\n", _MANY)
     if more > 0:
-        yield view.paint(f"{_INDENT}… {terminal.many(more, 'more line')}", dim=True)
+        yield look.paint(f"{_INDENT}… {terminal.many(more, 'more line')}", dim=True)
 
 
-def _whole_input(message: Message, view: View) -> Iterator[str]:
+def _whole_input(message: Message, look: Look) -> Iterator[str]:
     arguments = arguments_of(message)
     if not arguments and message.content.strip() != "{}":
-        yield from _input_text(message.content, view)
+        yield from _input_text(message.content, look)
     for key, value in arguments.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
-        yield from _input_text(f"{key}:\n{text}" if "\n" in text else f"{key}: {text}", view)
+        yield from _input_text(f"{key}:\n{text}" if "\n" in text else f"{key}: {text}", look)
 
 
-def _input_text(text: str, view: View, head: str = "", colour: str | None = None) -> Iterator[str]:
+def _input_text(text: str, look: Look, head: str = "", colour: str | None = None) -> Iterator[str]:
     """Yield all lines of a text, the first with a head before the indent."""
     indent = " " * (len(_INDENT) - len(head)) + head
     if not text.strip():
         return
-    for line in wrap(readable(text.strip("\r\n").rstrip()), view.width - len(_INDENT)):
-        yield view.paint(f"{indent}{line}".rstrip(), colour, dim=colour is None)
+    for line in wrap(readable(text.strip("\r\n").rstrip()), look.width - len(_INDENT)):
+        yield look.paint(f"{indent}{line}".rstrip(), colour, dim=colour is None)
         indent = _INDENT
-
-
-def _first_text(value: object) -> str | None:
-    """Return the first text inside a value, for a call that has no target."""
-    if isinstance(value, str):
-        return value.strip() or None
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return next((text for item in inner if (text := _first_text(item))), None)
-
-
-def arguments_of(message: Message) -> dict[str, object]:
-    """Return the input of the call; {} where its text was cut and is no JSON any more."""
-    try:
-        value = json.loads(message.content)
-    except ValueError:  # the text ends at 256 KiB
-        return {}
-    if isinstance(value, str):
-        return {"input": value}
-    return value if isinstance(value, dict) else {}
 
 
 # ------------------------------------------------------------------------------------------------
@@ -206,33 +167,6 @@ _LEVELS = 20  # of subagents inside each other; a deeper one stands at the end
 # What follows each other of these, or of NOISE, is one line.
 _REPEATED = "repeated block"
 _CUT = "… the text ends here, at 256 KiB; its file has the rest"
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How wide, in colour or not, with tools or without, whole or at a glance."""
-
-    width: int
-    paint: Paint
-    tools: bool = True
-    full: bool = False
-    nested: bool = True
-    """Are subagents shown inside the calls that spawned them? Else each is one line."""
-    marks: frozenset[int] = frozenset()
-    """Messages that are marked; of a call that has one as its result, the call is."""
-    alone: frozenset[int] = frozenset()
-    """Results that do not stand under a call, because it is in another file."""
-    opened: str = ""
-    """Reference of the line that is marked."""
-
-
-def by_call(subagents: Iterable[Subagent]) -> dict[int, list[Subagent]]:
-    """Return the subagents that a call spawned, under the number of that call."""
-    found: dict[int, list[Subagent]] = {}
-    for subagent in subagents:
-        if subagent.spawned_by is not None:
-            found.setdefault(subagent.spawned_by, []).append(subagent)
-    return found
 
 
 @dataclass(slots=True)
@@ -268,8 +202,6 @@ class Page:
         self._look = look
         self._paint = look.paint
         self._progress = progress
-        cwd = conversation.session["cwd"]
-        self._view = View(look.width, look.paint, f"{cwd}/" if cwd else None, look.full)
         self._names: Names | None = None
 
     def rule(self, text: str) -> Iterator[str]:
@@ -437,7 +369,7 @@ class Page:
             yield f"… {terminal.many(more, 'more line')}"
 
     def _call(self, message: Message) -> Iterator[str]:
-        yield headline(message, self._view)
+        yield _headline(message, self._look)
         has_said = False
         for subagent in self._progress.spawned_by(message.tool_call_id):
             yield from self._subagent(subagent)
@@ -446,7 +378,7 @@ class Page:
             return  # the result is the last thing that the subagent said
         result = message.result_id
         text, is_cut = self._conversation.whole_text(result) if result is not None else ("", False)
-        yield from details(message, text, self._view)
+        yield from _details(message, text, self._look)
         if (is_cut or message.is_cut) and self._look.full:
             yield self._paint(_CUT, dim=True)
         if message.output_file and self._look.full:
@@ -469,18 +401,6 @@ class Page:
         for line in page.messages(self._conversation.subagent_messages(subagent)):
             yield f"{bar} {line}".rstrip() if bar else line
         self._progress.level -= 1
-
-
-def facts_of(subagent: Subagent) -> str:
-    """Return one line about a subagent: what it is, what for, how long, its key."""
-    facts = [
-        subagent.agent_type or subagent.name or subagent.kind,
-        subagent.description,
-        terminal.many(subagent.message_count, "message") if subagent.message_count else None,
-        f"{terminal.tokens(subagent.tokens, subagent.partial)} tokens" if subagent.tokens else None,
-        subagent.agent_key,
-    ]
-    return " · ".join(fact for fact in facts if fact)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -583,6 +503,7 @@ def lines(
     options = options or Options(tools=look.tools)
     what = what or KeyMatch(str(conversation.session["session_key"]))
     excerpt = excerpts.choose(conversation, what, options)
+    cwd = conversation.session["cwd"]
     look = replace(
         look,
         tools=options.tools,
@@ -591,6 +512,7 @@ def lines(
         marks=excerpt.marks,
         alone=excerpt.alone,
         opened=_name(conversation, excerpt),
+        directory=f"{cwd}/" if cwd else None,
     )
     yield from heading(conversation, excerpt, look)
     page = Page(conversation, look, Progress.of(conversation.subagents, excerpt.subagent))
