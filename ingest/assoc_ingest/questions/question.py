@@ -27,7 +27,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from importlib import import_module
-from types import NoneType, SimpleNamespace
+from types import NoneType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -223,7 +223,8 @@ class Question:
         return inspect.cleandoc(self.ask.__doc__ or "")
 
     def parameters(self) -> Iterator[Parameter]:
-        hints = self._hints(*inspect.signature(self.ask).parameters)
+        # Filters take longer to import than the help of a command may take.
+        hints = get_type_hints(self.ask, localns={"Filters": object}, include_extras=True)
         for name, parameter in list(inspect.signature(self.ask).parameters.items())[1:]:
             hint, field = get_args(hints[name])
             if isinstance(field, FilterFields):
@@ -256,7 +257,7 @@ class Question:
     @property
     def answer(self) -> type:
         """The dataclass that it returns."""
-        return self.answers[0]
+        return self.agents() if self.agents is not None else self.answers[0]
 
     @property
     def json_answer(self) -> type:
@@ -265,26 +266,12 @@ class Question:
 
     @property
     def answers(self) -> tuple[type, ...]:
-        returned = self._hints("return")["return"]
+        returned = get_type_hints(self.ask, localns={"Filters": object})["return"]
         return get_args(returned) or (returned,)
-
-    def _hints(self, *names: str) -> dict[str, Any]:
-        """Return what annotations of the function say; others may name what is not imported."""
-        some = {name: self.ask.__annotations__[name] for name in names}
-        # Filters take longer to import than the help of a command may take.
-        later: dict[str, Any] = {"Filters": object}
-        if "return" in names and self.agents is not None:
-            later[self.agents().__name__] = self.agents()
-        return get_type_hints(
-            SimpleNamespace(__annotations__=some),
-            vars(import_module(self.ask.__module__)),
-            later,
-            True,
-        )
 
     @property
     def is_table(self) -> bool:
-        return hasattr(self.answer, "table")
+        return hasattr(self.json_answer, "table")
 
 
 def question(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..ask.refs import KeyMatch, Line
     from ..terminal import Paint
     from .open import Opening
+else:  # what only agents get is imported for them
+    Opening = object
 
 
 # ------------------------------------------------------------------------------------------------
