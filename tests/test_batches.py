@@ -50,7 +50,7 @@ def test_files_are_read_during_every_commit_but_the_last(
     database, oracle = fresh(), fresh()
     with (
         read_in_pieces(chunk=1500, batch=2000),
-        patch("assoc_ingest.files.changes.read", counted),
+        patch("assoc_ingest.sync.run.read", counted),
         patch.object(Batch, "finish", finish_when_more_is_read),
     ):
         sync(database, [home.root])

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import AmbiguousHomeError, NotFoundError, UnreadableError, UsageError
 from ..files.exclusions import AgentFiles, Forgotten, load_secrets, owners
 from ..files.exclusions import load as load_forgotten
-from ..files.stores import Stores, Work, reading
+from ..files.stores import Stores, Work, most_bytes, opened, reading
 from ..files.tail import resume
 from ..files.walk import (
     WHOLE,
@@ -30,18 +31,21 @@ from ..files.walk import (
     default_roots,
     directories_in_homes,
     is_empty,
+    original_parts,
     original_root,
     recognised,
     root_at,
     stored_name,
     stored_root,
+    unnamed_files,
+    unnamed_roots,
     walk,
 )
 from ..paths import PULLED, is_absolute, is_directory, is_file, obstacle, real_path, why_unknown
 from ..secrets.forget import ForgottenSecrets
 from ..source import DATABASE, LOG, OF_THEIR_PLACE, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..sources import SOURCES
-from ..store.batch import Batch, KnownFiles
+from ..store.batch import Batch, KnownFiles, known_file
 from ..store.database import Clock, transaction
 from ..store.rows import Written
 
@@ -663,3 +667,117 @@ def _same_content(work: Work, candidates: list[KnownFile]) -> KnownFile | None:
     except OSError:
         pass  # reading it will fail, too
     return None
+
+
+# ------------------------------------------------------------------------------------------------
+# Finds files and roots on disk whose paths were lost with a damaged page.
+#
+# Such a file keeps its rows and its archive under a placeholder path (`walk.placeholder`). A new
+# file with the same bytes is that file: it takes over the row and is read again, so that the
+# tables end up as if nothing had been lost. A root is found by one of its files.
+
+
+_TRIED = 100  # files of a lost root that are looked for
+
+
+def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
+    """Let files of a plan take over the rows of lost ones that have the same bytes.
+
+    Also finds files that came back and of which a part was lost. Returns the ids of the files whose
+    path is known again. Raises sqlite3.Error.
+    """
+    found_again: dict[int, int] = {}
+    unnamed = [
+        file
+        for file_id in unnamed_files(connection)
+        if (file := known_file(connection, file_id)) is not None and file.checkpoint.offset
+    ]
+    unnamed.sort(
+        key=lambda file: -file.checkpoint.offset
+    )  # longest first: a fork begins like its original
+    for place, work in enumerate(plan.work):
+        known = work.known
+        if known is None:
+            found = _first_that_matches(connection, work, _fitting(work, unnamed))
+        elif known.gone_at is not None and known.checkpoint.head_hash == b"":
+            found = _first_that_matches(connection, work, [known])  # see `archive_gaps`
+        else:
+            continue
+        if found is None:
+            continue
+        if known is None:
+            unnamed.remove(found)
+            found_again[found.id] = work.source_id
+        # This marker never matches, so the whole file is read in place of what was kept.
+        plan.work[place] = replace(work, known=found._replace(gone_at=None, head_hash=b""))
+    if found_again:
+        with transaction(connection):
+            connection.executemany(
+                "update files set source_id = ? where id = ?",
+                ((source_id, id_) for id_, source_id in found_again.items()),
+            )
+    return set(found_again)
+
+
+def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
+    """Return the lost files that a new one can be, judging by its path and size."""
+    claim, size = work.claim, most_bytes(work)
+    is_log = bool(unnamed) and work.root.source.shape(claim) == LOG
+    return [
+        file
+        for file in unnamed
+        if (file.checkpoint.offset <= size if is_log else file.checkpoint.offset == size)
+        and (None in (file.session_key, claim.session_key) or file.session_key == claim.session_key)
+    ]
+
+
+def _first_that_matches(
+    connection: sqlite3.Connection, work: Work, candidates: list[KnownFile]
+) -> KnownFile | None:
+    """Return the first candidate whose remaining bytes are in a file at the same offsets."""
+    if not candidates:
+        return None
+    from ..store.replay import has_its_bytes  # few syncs need it, and it takes long
+
+    try:
+        with reading(work) as (descriptor, _):
+            fits = (file for file in candidates if has_its_bytes(connection, file, descriptor))
+            return next(fits, None)
+    except OSError:
+        return None  # reading it will fail, too
+
+
+def find_lost_roots(connection: sqlite3.Connection, roots: Sequence[Root], report: Report) -> None:
+    """Give lost roots the ones of the new roots that have their files: they are not missing."""
+    known = set(connection.execute("select kind, root from sources"))
+    for root in roots:
+        if (root.source.name, root.name) in known:
+            continue
+        for source_id, placeholder in unnamed_roots(connection, root.source.name):
+            if _lies_in(connection, source_id, root.path):
+                with transaction(connection):
+                    connection.execute(
+                        "update sources set root = ?, gone_at = null where id = ?",
+                        (root.name, source_id),
+                    )
+                report.missing_roots = [p for p in report.missing_roots if p != placeholder]
+                break
+
+
+def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) -> bool:
+    rows = connection.execute(
+        "select id from files where source_id = ? and offset > 0 order by gone_at is not null, id",
+        (source_id,),
+    ).fetchall()
+    from ..store.replay import has_its_bytes
+
+    known = (known_file(connection, file_id) for (file_id,) in islice(rows, _TRIED))
+    for file in known:
+        if file is None:
+            continue
+        with suppress(OSError):  # another one may be readable
+            location = directory.joinpath(*original_parts(file.path))
+            with opened(str(location)) as descriptor:
+                if has_its_bytes(connection, file, descriptor):
+                    return True
+    return False

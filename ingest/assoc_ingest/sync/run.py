@@ -1,11 +1,17 @@
-"""One pass: discover, tail, parse, apply.
+"""A sync: finds what is new in the homes of agents, and stores it.
+
+`sync` opens the database and has the writer's lock; `sync_into` makes one pass:
 
 0. If an older version derived the tables, they are derived again (`rebuild`).
 1. The roots are found and walked (`plan`): which files changed, and which are gone.
-2. Changed files are read and parsed (`changes`) and stored in batches of about 32 MB. A rewritten
-   file is one transaction, whatever its size, so that no reader sees half of it.
+2. `execute` reads and parses the changed files (`changes`), in this process or in several.
+   `Batches` owns the transactions and hands what was read to `store.batch`, which writes it:
+   about 32 MB at a time. A rewritten file is one transaction, whatever its size, so that no reader
+   sees half of it.
 3. Missing files are marked as gone; their rows stay.
 4. The directories of projects are checked, and the end of the run is recorded in `sync_runs`.
+
+A sync that finds nothing new, as most do, ends before `execute`, whose imports do not slow it.
 """
 
 from __future__ import annotations
@@ -14,17 +20,14 @@ import gc
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
-from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UsageError
 from ..fields import now
-from ..files import walk
 from ..files.changes import (
     Border,
     Closed,
@@ -33,13 +36,13 @@ from ..files.changes import (
     Step,
     Unchanged,
     Unreadable,
+    read,
     without_unsettled,
 )
 from ..files.exclusions import doubtful_logs, to_read_again
-from ..files.stores import Work, most_bytes, opened, reading
-from ..files.walk import Root, original_parts
-from ..source import LOG, KnownFile, facts_of
-from ..store.batch import FILE_BYTES, Batch, known_file
+from ..files.walk import Root
+from ..source import facts_of
+from ..store.batch import FILE_BYTES, Batch
 from ..store.database import Clock, in_bulk, is_rebuild_due, open_reader, transaction, writing
 from ..store.rows import OpenFile, Written
 from ..store.swap import building
@@ -49,6 +52,8 @@ from .plan import (
     Places,
     Plan,
     Report,
+    find_lost_files,
+    find_lost_roots,
     find_roots,
     given_roots,
     is_large,
@@ -60,6 +65,316 @@ from .plan import (
 
 if TYPE_CHECKING:
     from ..workers.index_aside import IndexAside
+
+
+WORTH_BUILDING = 32 * 1024 * 1024
+"""From this many bytes on, a new database is built next to its path: less is fast anyway."""
+
+AT_RISK = 1024 * 1024 * 1024
+"""Bytes that may have to be read again if a process that builds a database is killed."""
+
+
+class SyncOptions(NamedTuple):
+    """Options of a sync."""
+
+    source: str | None = None
+    """Only roots of this kind."""
+    full: bool = False
+    """Compare every byte that was read, whatever the stat of the files says."""
+    dry_run: bool = False
+    """Only report what would be read."""
+    git: bool = False
+    """Ask git about the projects that are on this disk."""
+    only_news: bool = False
+    """Do not record a run that read nothing and found nothing missing."""
+    jobs: int | None = None
+    """Processes that read files if there is much to read; None: one for each core, at most 8."""
+
+
+# ------------------------------------------------------------------------------------------------
+# A sync opens the database, or builds a new one beside its path, and makes one pass.
+
+
+def sync(
+    database: Path,
+    paths: Sequence[Path],
+    options: SyncOptions | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Bring the database up to date with the roots `paths`, or with all known ones.
+
+    Raises UsageError for a path that is not a root, or if git is to be asked and not installed,
+    NotFoundError if no home is found, BusyError if another process writes, DatabaseError if the
+    database belongs to another program, and sqlite3.Error if it cannot be read or written. What was
+    committed before stays.
+    """
+    started = time.monotonic()
+    options = options or SyncOptions()
+    if options.git:
+        _check_git()
+    report = Report(started_at=now())
+    given = given_roots(paths, options.source)
+    if options.dry_run:
+        _dry_run(database, given, options, report)
+    elif database.exists() or _build(database, given, options, report, progress):
+        with writing(database) as connection:
+            sync_into(connection, given, options, report, progress)
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def _check_git() -> None:
+    from .. import git as git_program
+
+    if not git_program.is_installed():
+        raise UsageError("git was not found on this machine. Install it, or leave out --git.")
+
+
+def _build(
+    database: Path,
+    given: Sequence[Given],
+    options: SyncOptions,
+    report: Report,
+    progress: Progress | None,
+) -> bool:
+    """Build a new database, if there is much to read; return whether anything is left to do.
+
+    If the process is killed, everything has to be read again. So building stops after `AT_RISK`
+    bytes; the rest is read into the finished database.
+    """
+    roots = find_roots(None, given, options.source, Report(""))  # raises before it is created
+    if not is_large(roots, WORTH_BUILDING):
+        return True
+
+    def is_enough() -> bool:
+        return report.bytes_read >= AT_RISK
+
+    from .. import workers
+
+    count = workers.worker_count(options.jobs, WORTH_BUILDING)
+    with workers.started_ahead(count), building(database) as connection:
+        sync_into(connection, given, options, report, progress, is_stopped=is_enough, goes_on=True)
+    return is_enough()
+
+
+def _dry_run(database: Path, given: Sequence[Given], options: SyncOptions, report: Report) -> None:
+    connection = open_reader(database) if database.exists() else None
+    roots = find_roots(connection, given, options.source, report)
+    plan = make_plan(connection, roots, report, full=options.full)
+    report.files_read, report.bytes_read = len(plan.work), plan.bytes
+    report.files_gone = len(plan.gone)
+    report.finished_at = now()
+    if connection is not None:
+        connection.close()
+
+
+# ------------------------------------------------------------------------------------------------
+# One pass, on the writer's connection.
+
+
+def sync_into(
+    connection: sqlite3.Connection,
+    given: Sequence[Given],
+    options: SyncOptions,
+    report: Report,
+    progress: Progress | None = None,
+    *,
+    places: Places | None = None,
+    is_stopped: Callable[[], bool] | None = None,
+    goes_on: bool = False,
+) -> Plan:
+    """Run a sync on the writer's connection, and record it in `sync_runs`.
+
+    Fills in `report`, and returns the plan. With `places`, only those are visited; if the plan is
+    then doubtful, nothing is done. When `is_stopped` returns True, the batch is finished, and the
+    rest is left for the next sync. With `goes_on`, that is part of the same run, whose end is not
+    recorded yet. Raises NotFoundError and sqlite3.Error as `sync` does.
+    """
+    clock = Clock(connection)
+    report.clock_behind = clock.behind
+    if report.id is None or report.is_continued:  # else it continues a run
+        report.started_at = clock.now()
+    try:
+        with _without_gc():
+            if is_rebuild_due(connection):
+                from ..upkeep.rebuild import rebuild_into
+
+                report.files_rebuilt = rebuild_into(connection, jobs=options.jobs).files
+            plan = _plan(connection, given, options, report, places)
+            if not plan.is_doubtful:
+                if plan.has_work:
+                    execute(
+                        connection, plan, report, clock, progress, is_stopped,
+                        thorough=options.full, jobs=options.jobs, is_new=goes_on,
+                    )  # fmt: skip
+                derive_what_others_decide(connection)
+                look_at_directories(connection, plan)
+                _refresh_surroundings(connection, plan, options, report)
+    except BaseException as error:
+        report.error = str(error) or type(error).__name__
+        raise
+    finally:
+        if not options.only_news or report.is_running or report.files_read or report.files_gone:
+            is_left = goes_on and report.error is None and is_stopped is not None and is_stopped()
+            record_end(connection, report, clock, is_over=not is_left)
+    return plan
+
+
+@contextmanager
+def _without_gc() -> Iterator[None]:
+    """Switch off Python's cycle collector: a million records have no cycles, and it takes long."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _plan(
+    connection: sqlite3.Connection,
+    given: Sequence[Given],
+    options: SyncOptions,
+    report: Report,
+    places: Places | None,
+) -> Plan:
+    if places is not None:
+        return make_plan(connection, places, report, full=options.full, places=places)
+    report.files_seen = report.symlinks = 0  # a sync that built a database makes a second plan
+    report.missing_roots, report.unreadable = [], []
+    roots = find_roots(connection, given, options.source, report)
+    find_lost_roots(connection, roots, report)
+    _remember(connection, roots, report, only_news=options.only_news)
+    return make_plan(connection, roots, report, full=options.full)
+
+
+def _remember(
+    connection: sqlite3.Connection, roots: list[Root], report: Report, *, only_news: bool
+) -> None:
+    """Update the rows of the roots; with `only_news`, only if a root appeared or vanished."""
+    seen = report.started_at
+    if only_news:
+        there = set(connection.execute("select kind, root from sources where gone_at is null"))
+        is_known = all((root.source.name, root.name) in there for root in roots)
+        if is_known and not {root for _, root in there} & set(report.missing_roots):
+            return
+    with transaction(connection):
+        connection.executemany(
+            "insert into sources (kind, root, first_synced_at, last_synced_at, label, is_agent,"
+            " lists_sessions, retention_days) values (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7)"
+            " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null,"
+            " label = ?4, is_agent = ?5, lists_sessions = ?6, retention_days = ?7",
+            (
+                (root.source.name, root.name, seen, *facts_of(root.source).values())
+                for root in roots
+            ),
+        )
+        connection.executemany(
+            "update sources set gone_at = coalesce(gone_at, ?) where root = ?",
+            ((seen, root) for root in report.missing_roots),
+        )
+
+
+def derive_what_others_decide(connection: sqlite3.Connection) -> None:
+    """Re-parse what was read before files of its subagents, or a list that names it, appeared."""
+    again = to_read_again(connection)
+    if again or doubtful_logs(connection):
+        from ..store.replay import derive_again, misjudged
+
+        derive_again(connection, [*again, *misjudged(connection)])
+
+
+def _refresh_surroundings(
+    connection: sqlite3.Connection, plan: Plan, options: SyncOptions, report: Report
+) -> None:
+    """Refresh what does not follow from files: prices, and which projects are on this disk."""
+    if report.rows:
+        from .prices import refresh_prices
+
+        refresh_prices(connection)
+    look_at_projects(connection)
+    if options.git:
+        from .git import ask_git
+
+        ask_git(connection)
+    if options.only_news and (report.files_read or report.files_gone):
+        with transaction(connection):
+            connection.executemany(
+                "update sources set last_synced_at = ? where kind = ? and root = ?",
+                ((report.started_at, root.source.name, root.name) for root in plan.roots),
+            )
+
+
+# ------------------------------------------------------------------------------------------------
+# Carries a plan out: reads and parses what changed, and marks what is gone.
+
+
+def execute(
+    connection: sqlite3.Connection,
+    plan: Plan,
+    report: Report,
+    clock: Clock,
+    progress: Progress | None,
+    is_stopped: Callable[[], bool] | None,
+    *,
+    thorough: bool,
+    jobs: int | None,
+    is_new: bool,
+) -> None:
+    """Do what a plan says, and add it to `report`. Raises sqlite3.Error.
+
+    When `is_stopped` returns True, the batch is finished, and the rest is left. With `thorough`,
+    every byte read before is compared. `is_new` says that nobody can see the database yet.
+    """
+    from .. import workers
+
+    progress = progress or (lambda done, total: None)
+    if plan.returned is not None:
+        from .copies import note
+
+        note(connection, plan.returned)
+    moved = match_moved(plan) | find_lost_files(connection, plan)
+    gone = [file.id for _, file in plan.gone if file.id not in moved]
+    report.files_gone = len(gone)
+    total = report.bytes_read + plan.bytes
+    count = workers.worker_count(jobs, plan.bytes)
+    steps = read(plan.work, thorough=thorough)
+    indexing: AbstractContextManager[IndexAside | None] = nullcontext()
+    if count > 1:
+        from ..workers.index_aside import index_aside
+        from ..workers.reading import read as read_in_processes
+
+        steps = read_in_processes(plan.work, thorough=thorough, count=count)
+        if is_new:
+            indexing = index_aside(connection)
+    with (
+        in_bulk(connection) if count > 1 and not is_new else nullcontext(),
+        indexing as aside,
+        Batches(
+            connection,
+            report,
+            clock,
+            begin=lambda: record_start(connection, report),
+            progress=lambda done: progress(done, total),
+            aside=aside,
+            waits=count > 1,
+        ) as batches,
+    ):
+        with closing(steps):
+            for step in _until(is_stopped, without_unsettled(steps)):
+                batches.take(step)
+        batches.mark_gone(gone)
+
+
+def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iterator[Step]:
+    """Yield steps until it is time to stop, and then up to where a batch can end."""
+    may_end = True
+    for step in steps:
+        if may_end and is_stopped is not None and is_stopped():
+            return
+        yield step
+        may_end = not isinstance(step, Opened) and not (isinstance(step, FilePart) and step.is_open)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -250,460 +565,6 @@ def _size(step: Step) -> int:
 
 
 # ------------------------------------------------------------------------------------------------
-# Finds files and roots on disk whose paths were lost with a damaged page.
-#
-# Such a file keeps its rows and its archive under a placeholder path (`walk.placeholder`). A new
-# file with the same bytes is that file: it takes over the row and is read again, so that the
-# tables end up as if nothing had been lost. A root is found by one of its files.
-
-
-_TRIED = 100  # files of a lost root that are looked for
-
-
-def find_lost_files(connection: sqlite3.Connection, plan: Plan) -> set[int]:
-    """Let files of a plan take over the rows of lost ones that have the same bytes.
-
-    Also finds files that came back and of which a part was lost. Returns the ids of the files whose
-    path is known again. Raises sqlite3.Error.
-    """
-    found_again: dict[int, int] = {}
-    unnamed = [
-        file
-        for file_id in walk.unnamed_files(connection)
-        if (file := known_file(connection, file_id)) is not None and file.checkpoint.offset
-    ]
-    unnamed.sort(
-        key=lambda file: -file.checkpoint.offset
-    )  # longest first: a fork begins like its original
-    for place, work in enumerate(plan.work):
-        known = work.known
-        if known is None:
-            found = _first_that_matches(connection, work, _fitting(work, unnamed))
-        elif known.gone_at is not None and known.checkpoint.head_hash == b"":
-            found = _first_that_matches(connection, work, [known])  # see `archive_gaps`
-        else:
-            continue
-        if found is None:
-            continue
-        if known is None:
-            unnamed.remove(found)
-            found_again[found.id] = work.source_id
-        # This marker never matches, so the whole file is read in place of what was kept.
-        plan.work[place] = replace(work, known=found._replace(gone_at=None, head_hash=b""))
-    if found_again:
-        with transaction(connection):
-            connection.executemany(
-                "update files set source_id = ? where id = ?",
-                ((source_id, id_) for id_, source_id in found_again.items()),
-            )
-    return set(found_again)
-
-
-def _fitting(work: Work, unnamed: list[KnownFile]) -> list[KnownFile]:
-    """Return the lost files that a new one can be, judging by its path and size."""
-    claim, size = work.claim, most_bytes(work)
-    is_log = bool(unnamed) and work.root.source.shape(claim) == LOG
-    return [
-        file
-        for file in unnamed
-        if (file.checkpoint.offset <= size if is_log else file.checkpoint.offset == size)
-        and (None in (file.session_key, claim.session_key) or file.session_key == claim.session_key)
-    ]
-
-
-def _first_that_matches(
-    connection: sqlite3.Connection, work: Work, candidates: list[KnownFile]
-) -> KnownFile | None:
-    """Return the first candidate whose remaining bytes are in a file at the same offsets."""
-    if not candidates:
-        return None
-    from ..store.replay import has_its_bytes  # few syncs need it, and it takes long
-
-    try:
-        with reading(work) as (descriptor, _):
-            fits = (file for file in candidates if has_its_bytes(connection, file, descriptor))
-            return next(fits, None)
-    except OSError:
-        return None  # reading it will fail, too
-
-
-def find_lost_roots(
-    connection: sqlite3.Connection, roots: Iterable[Root], missing: list[str]
-) -> None:
-    """Give lost roots the one of the new roots that has their files; take them out of `missing`."""
-    for root in roots:
-        for source_id, placeholder in walk.unnamed_roots(connection, root.source.name):
-            if _lies_in(connection, source_id, root.path):
-                with transaction(connection):
-                    connection.execute(
-                        "update sources set root = ?, gone_at = null where id = ?",
-                        (root.name, source_id),
-                    )
-                missing[:] = [place for place in missing if place != placeholder]
-                break
-
-
-def _lies_in(connection: sqlite3.Connection, source_id: int, directory: Path) -> bool:
-    rows = connection.execute(
-        "select id from files where source_id = ? and offset > 0 order by gone_at is not null, id",
-        (source_id,),
-    ).fetchall()
-    from ..store.replay import has_its_bytes
-
-    known = (known_file(connection, file_id) for (file_id,) in islice(rows, _TRIED))
-    for file in known:
-        if file is None:
-            continue
-        with suppress(OSError):  # another one may be readable
-            location = directory.joinpath(*original_parts(file.path))
-            with opened(str(location)) as descriptor:
-                if has_its_bytes(connection, file, descriptor):
-                    return True
-    return False
-
-
-# ------------------------------------------------------------------------------------------------
-# Reads files and indexes messages in one process or in several.
-#
-# What several processes need is imported only then.
-
-
-def steps(work: Sequence[Work], *, thorough: bool, count: int) -> Generator[Step, None, None]:
-    """Yield the steps for each file, read in so many processes.
-
-    With `thorough`, every byte read before is compared.
-    """
-    if count == 1:
-        from ..files.changes import read
-
-        return read(work, thorough=thorough)
-    from ..workers import reading
-
-    return reading.read(work, thorough=thorough, count=count)
-
-
-def index_aside(
-    connection: sqlite3.Connection, *, is_wanted: bool
-) -> AbstractContextManager[IndexAside | None]:
-    """Let another process index the messages of a database that is not visible yet."""
-    if not is_wanted:
-        return nullcontext()
-    from ..workers import index_aside as aside
-
-    return aside.index_aside(connection)
-
-
-def started_ahead(jobs: int | None, size: int) -> AbstractContextManager[None]:
-    """Start the workers that read so many bytes while the database is being prepared."""
-    from .. import workers
-
-    count = workers.worker_count(jobs, size)
-    return nullcontext() if count == 1 else workers.started_ahead(count)
-
-
-# ------------------------------------------------------------------------------------------------
-# Executes a plan: reads and parses what changed, stores it in batches, and marks what is gone.
-#
-# A sync that finds nothing new, as most do, never comes here: what this imports does not slow it.
-
-
-def execute(
-    connection: sqlite3.Connection,
-    plan: Plan,
-    report: Report,
-    clock: Clock,
-    progress: Progress | None,
-    is_stopped: Callable[[], bool] | None,
-    *,
-    thorough: bool,
-    jobs: int | None,
-    is_new: bool,
-) -> None:
-    """Do what a plan says, and add it to `report`. Raises sqlite3.Error.
-
-    When `is_stopped` returns True, the batch is finished, and the rest is left. With `thorough`,
-    every byte read before is compared. `is_new` says that nobody can see the database yet.
-    """
-    from ..workers import worker_count
-
-    progress = progress or (lambda done, total: None)
-    if plan.returned is not None:
-        from .copies import note
-
-        note(connection, plan.returned)
-    moved = match_moved(plan) | find_lost_files(connection, plan)
-    gone = [file.id for _, file in plan.gone if file.id not in moved]
-    report.files_gone = len(gone)
-    total = report.bytes_read + plan.bytes
-    count = worker_count(jobs, plan.bytes)
-    with (
-        in_bulk(connection) if count > 1 and not is_new else nullcontext(),
-        index_aside(connection, is_wanted=is_new and count > 1) as aside,
-        Batches(
-            connection,
-            report,
-            clock,
-            begin=lambda: record_start(connection, report),
-            progress=lambda done: progress(done, total),
-            aside=aside,
-            waits=count > 1,
-        ) as batches,
-    ):
-        with closing(steps(plan.work, thorough=thorough, count=count)) as found:
-            for step in _until(is_stopped, without_unsettled(found)):
-                batches.take(step)
-        batches.mark_gone(gone)
-
-
-def _until(is_stopped: Callable[[], bool] | None, steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield steps until it is time to stop, and then up to where a batch can end."""
-    may_end = True
-    for step in steps:
-        if may_end and is_stopped is not None and is_stopped():
-            return
-        yield step
-        may_end = not isinstance(step, Opened) and not (isinstance(step, FilePart) and step.is_open)
-
-
-WORTH_BUILDING = 32 * 1024 * 1024
-"""From this many bytes on, a new database is built next to its path: less is fast anyway."""
-
-AT_RISK = 1024 * 1024 * 1024
-"""Bytes that may have to be read again if a process that builds a database is killed."""
-
-
-class SyncOptions(NamedTuple):
-    """Options of a sync."""
-
-    source: str | None = None
-    """Only roots of this kind."""
-    full: bool = False
-    """Compare every byte that was read, whatever the stat of the files says."""
-    dry_run: bool = False
-    """Only report what would be read."""
-    git: bool = False
-    """Ask git about the projects that are on this disk."""
-    only_news: bool = False
-    """Do not record a run that read nothing and found nothing missing."""
-    jobs: int | None = None
-    """Processes that read files if there is much to read; None: one for each core, at most 8."""
-
-
-def sync(
-    database: Path,
-    paths: Sequence[Path],
-    options: SyncOptions | None = None,
-    progress: Progress | None = None,
-) -> Report:
-    """Bring the database up to date with the roots `paths`, or with all known ones.
-
-    Raises UsageError for a path that is not a root, or if git is to be asked and not installed,
-    NotFoundError if no home is found, BusyError if another process writes, DatabaseError if the
-    database belongs to another program, and sqlite3.Error if it cannot be read or written. What was
-    committed before stays.
-    """
-    started = time.monotonic()
-    options = options or SyncOptions()
-    if options.git:
-        _check_git()
-    report = Report(started_at=now())
-    given = given_roots(paths, options.source)
-    if options.dry_run:
-        _dry_run(database, given, options, report)
-    else:
-        if database.exists() or _build(database, given, options, report, progress):
-            with writing(database) as connection:
-                sync_into(connection, given, options, report, progress)
-    report.seconds = time.monotonic() - started
-    return report
-
-
-def _check_git() -> None:
-    from .. import git as git_program
-
-    if not git_program.is_installed():
-        raise UsageError("git was not found on this machine. Install it, or leave out --git.")
-
-
-def _build(
-    database: Path,
-    given: Sequence[Given],
-    options: SyncOptions,
-    report: Report,
-    progress: Progress | None,
-) -> bool:
-    """Build a new database, if there is much to read; return whether anything is left to do.
-
-    If the process is killed, everything has to be read again. So building stops after `AT_RISK`
-    bytes; the rest is read into the finished database.
-    """
-
-    roots = find_roots(None, given, options.source, Report(""))  # raises before it is created
-    if not is_large(roots, WORTH_BUILDING):
-        return True
-
-    def is_enough() -> bool:
-        return report.bytes_read >= AT_RISK
-
-    with started_ahead(options.jobs, WORTH_BUILDING), building(database) as connection:
-        sync_into(connection, given, options, report, progress, is_stopped=is_enough, goes_on=True)
-    return is_enough()
-
-
-@contextmanager
-def _without_gc() -> Iterator[None]:
-    """Switch off Python's cycle collector: a million records have no cycles, and it takes long."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _dry_run(database: Path, given: Sequence[Given], options: SyncOptions, report: Report) -> None:
-    connection = open_reader(database) if database.exists() else None
-    roots = find_roots(connection, given, options.source, report)
-    plan = make_plan(connection, roots, report, full=options.full)
-    report.files_read, report.bytes_read = len(plan.work), plan.bytes
-    report.files_gone = len(plan.gone)
-    report.finished_at = now()
-    if connection is not None:
-        connection.close()
-
-
-def sync_into(
-    connection: sqlite3.Connection,
-    given: Sequence[Given],
-    options: SyncOptions,
-    report: Report,
-    progress: Progress | None = None,
-    *,
-    places: Places | None = None,
-    is_stopped: Callable[[], bool] | None = None,
-    goes_on: bool = False,
-) -> Plan:
-    """Run a sync on the writer's connection, and record it in `sync_runs`.
-
-    Fills in `report`, and returns the plan. With `places`, only those are visited; if the plan is
-    then doubtful, nothing is done. When `is_stopped` returns True, the batch is finished, and the
-    rest is left for the next sync. With `goes_on`, that is part of the same run, whose end is not
-    recorded yet. Raises NotFoundError and sqlite3.Error as `sync` does.
-    """
-    clock = Clock(connection)
-    report.clock_behind = clock.behind
-    if report.id is None or report.is_continued:  # else it continues a run
-        report.started_at = clock.now()
-    try:
-        with _without_gc():
-            if is_rebuild_due(connection):
-                from ..upkeep.rebuild import rebuild_into
-
-                report.files_rebuilt = rebuild_into(connection, jobs=options.jobs).files
-            plan = _plan(connection, given, options, report, places)
-            if not plan.is_doubtful:
-                if plan.has_work:
-                    execute(
-                        connection, plan, report, clock, progress, is_stopped,
-                        thorough=options.full, jobs=options.jobs, is_new=goes_on,
-                    )  # fmt: skip
-                derive_what_others_decide(connection)
-                look_at_directories(connection, plan)
-                _refresh_surroundings(connection, plan, options, report)
-    except BaseException as error:
-        report.error = str(error) or type(error).__name__
-        raise
-    finally:
-        if not options.only_news or report.is_running or report.files_read or report.files_gone:
-            is_left = goes_on and report.error is None and is_stopped is not None and is_stopped()
-            record_end(connection, report, clock, is_over=not is_left)
-    return plan
-
-
-def _plan(
-    connection: sqlite3.Connection,
-    given: Sequence[Given],
-    options: SyncOptions,
-    report: Report,
-    places: Places | None,
-) -> Plan:
-    if places is not None:
-        return make_plan(connection, places, report, full=options.full, places=places)
-    report.files_seen = report.symlinks = 0  # a sync that built a database makes a second plan
-    report.missing_roots, report.unreadable = [], []
-    roots = find_roots(connection, given, options.source, report)
-    _find_lost_roots(connection, roots, report)
-    _remember(connection, roots, report, only_news=options.only_news)
-    return make_plan(connection, roots, report, full=options.full)
-
-
-def _find_lost_roots(connection: sqlite3.Connection, roots: Sequence[Root], report: Report) -> None:
-    """Give new roots the rows of those whose paths were lost."""
-    known = set(connection.execute("select kind, root from sources"))
-    new = [root for root in roots if (root.source.name, root.name) not in known]
-    if new:
-        find_lost_roots(connection, new, report.missing_roots)
-
-
-def derive_what_others_decide(connection: sqlite3.Connection) -> None:
-    """Re-parse what was read before files of its subagents, or a list that names it, appeared."""
-    again = to_read_again(connection)
-    if again or doubtful_logs(connection):
-        from ..store.replay import derive_again, misjudged
-
-        derive_again(connection, [*again, *misjudged(connection)])
-
-
-def _refresh_surroundings(
-    connection: sqlite3.Connection, plan: Plan, options: SyncOptions, report: Report
-) -> None:
-    """Refresh what does not follow from files: prices, and which projects are on this disk."""
-    if report.rows:
-        from .prices import refresh_prices
-
-        refresh_prices(connection)
-    look_at_projects(connection)
-    if options.git:
-        from .git import ask_git
-
-        ask_git(connection)
-    if options.only_news and (report.files_read or report.files_gone):
-        with transaction(connection):
-            connection.executemany(
-                "update sources set last_synced_at = ? where kind = ? and root = ?",
-                ((report.started_at, root.source.name, root.name) for root in plan.roots),
-            )
-
-
-def _remember(
-    connection: sqlite3.Connection, roots: list[Root], report: Report, *, only_news: bool
-) -> None:
-    """Update the rows of the roots; with `only_news`, only if a root appeared or vanished."""
-    seen = report.started_at
-    if only_news:
-        there = set(connection.execute("select kind, root from sources where gone_at is null"))
-        is_known = all((root.source.name, root.name) in there for root in roots)
-        if is_known and not {root for _, root in there} & set(report.missing_roots):
-            return
-    with transaction(connection):
-        connection.executemany(
-            "insert into sources (kind, root, first_synced_at, last_synced_at, label, is_agent,"
-            " lists_sessions, retention_days) values (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7)"
-            " on conflict (kind, root) do update set last_synced_at = ?3, gone_at = null,"
-            " label = ?4, is_agent = ?5, lists_sessions = ?6, retention_days = ?7",
-            (
-                (root.source.name, root.name, seen, *facts_of(root.source).values())
-                for root in roots
-            ),
-        )
-        connection.executemany(
-            "update sources set gone_at = coalesce(gone_at, ?) where root = ?",
-            ((seen, root) for root in report.missing_roots),
-        )
-
-
-# ------------------------------------------------------------------------------------------------
 # The rows of `sync_runs`: what each run did, and which runs were cut off.
 #
 # A run inserts its row, without an end, before it commits anything else. Whoever holds the
@@ -712,6 +573,7 @@ def _remember(
 
 CUT_OFF = "cut off: its process was killed, or the disk failed"
 """Error of a run that could not record its end."""
+
 
 _COUNTS = ("files_read", "bytes_read", "rows", "issues")
 _COLUMNS = ("started_at", "finished_at", *_COUNTS, "error")
