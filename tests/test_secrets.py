@@ -115,6 +115,19 @@ def test_escapes_of_json_hide_nothing() -> None:
     assert secret.text == hook
 
 
+@pytest.mark.parametrize("quote", ["\\u0022", "\\/", "\\\\u0027"])
+def test_a_credential_beside_an_escape_is_placed_behind_it(quote: str) -> None:
+    text, token = f"a {quote}{planted()['github']}{quote} b", planted()["github"]
+    (secret,) = found(text)
+    assert text[secret.start : secret.end] == token
+
+
+def test_two_credentials_inside_of_what_is_called_a_password_are_both_found() -> None:
+    first, second = planted()["github"], planted()["gitlab"]
+    text = f"export DB_PASSWORD=Zq93kd.{first}:{second}"
+    assert [text[secret.start : secret.end] for secret in found(text)] == [first, second]
+
+
 def test_a_private_key_is_one_however_its_lines_are_broken() -> None:
     key = private_key()
     once = json.dumps({"text": key})

@@ -55,7 +55,7 @@ def find(data: bytes, *, is_log: bool) -> list[Secret]:
             end = secret.end
         elif found[-1].rule in _VAGUE and secret.rule not in _VAGUE:
             found[-1] = secret
-            end = max(end, secret.end)
+            end = secret.end  # another one can follow inside the vague one
     return found if view is None else [view.placed(secret) for secret in found]
 
 
