@@ -257,12 +257,13 @@ def test_the_name_of_a_tag_is_no_word_of_a_message(tmp_path: Path) -> None:
 def test_a_word_is_found_behind_very_many_tags_of_that_name(tmp_path: Path) -> None:
     with index(tmp_path / "assoc.db") as rows:
         _, file = rows.session("0b7c2f4e-1111", rows.project("shop"))
-        for _ in range(300):
+        for _ in range(450):
             rows.message(file, "command", CLEAR)
         rows.message(file, "text", "this command, " + "and so on, " * 200)
     with closing(reader(tmp_path / "assoc.db")) as connection:
-        assert [hit.kind for hit in exact(connection, "command")] == ["text"]
-        assert len(exact(connection, "walnut", limit=1000)) == 300
+        for query in ("command", "command nowhere"):
+            assert [hit.kind for hit in search(connection, query).hits] == ["text"]
+        assert len(exact(connection, "walnut", limit=1000)) == 450
 
 
 # -- letters that nobody sees ---------------------------------------------------------------------

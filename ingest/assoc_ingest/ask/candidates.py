@@ -1,4 +1,4 @@
-"""Asks the indexes for rows that may be hits, and the vocabulary for how rare their words are."""
+"""Asks the indexes for rows that may be hits, and the vocabulary how rare words are."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ from .matches import fold
 from .query import SAID, TITLE, TOOLS, Clause, Term, Terms, any_of, in_scope, like
 
 # ------------------------------------------------------------------------------------------------
-# The words of the index of messages: how rare a word is, and what was meant by one that is none.
+# The vocabulary of the index of messages: how rare a word is, and which known words an unknown one
+# may mean.
 #
-# A word that the index holds neither whole nor as a beginning may be written wrong, or be a part
-# of a longer one. What is tried, in this order, until something is found:
+# A word that the index holds neither whole nor as a prefix may be misspelled, or a part of a longer
+# one. These are tried in order, until one of them finds something:
 #
 # 1. words that differ in one letter: each is made and looked up, 2. words that contain it, as
 # `telemetry` is in `getTelemetryOptOut`, 3. words that differ in two letters and begin with the
 # same one.
 #
-# The last two read the words one by one: no more than `MOST_READ`, once for a search.
+# The last two read the words one by one: at most `MOST_READ`, once for a search.
 #
-# The words are those of a temporary table, which a connection that only reads can make. It is
-# dropped again: connections of `serve` are used by others.
+# The words are those of a temporary table, which a read-only connection can create. It is dropped
+# again, because connections of `serve` are shared.
 
 
 MOST_READ = 50_000
-"""Words that are read one by one, once for a search."""
+"""Words that a search reads one by one, at most."""
 
-_SHORTEST, _LONGEST = 4, 40  # letters of a word whose spelling is looked at
-_SHORTEST_OF_TWO = 6  # letters of a word that may be wrong in two of them
-_MOST_FORMS = 500  # words that one beginning is counted with
+_SHORTEST, _LONGEST = 4, 40  # letters of a word that is corrected
+_SHORTEST_OF_TWO = 6  # letters of a word that is corrected in two of them
+_MOST_FORMS = 500  # words that are counted for one prefix
 _MOST_CONTAINING = 60
 _MOST_MEANT = 3
 _END = "\U0010ffff"
@@ -63,11 +64,11 @@ class Vocabulary:
         self._read: list[str] | None = None
 
     def rarity(self, forms: Iterable[Term]) -> float:
-        """Return how much it says that a text holds one of these: 0 if nearly all do."""
+        """Return how rare texts with one of these are: 0 if nearly all texts have one."""
         return max(map(self._rarity_of, forms), default=0.0)
 
     def knows(self, form: Term) -> bool:
-        """Is there a word that begins so? It may be in copies only, or in a title."""
+        """Does any word begin so? It may occur only in copies, or in a title."""
         start = fold(form.text)
         found = self._connection.execute(
             "select exists (select 1 from temp.search_words where term between ?1 and ?2)"
@@ -77,7 +78,7 @@ class Vocabulary:
         return bool(found.fetchone()[0])
 
     def meant_by(self, word: str) -> tuple[str, ...]:
-        """Return the words that may be meant by one that is unknown, the most frequent first."""
+        """Return the known words that an unknown one may mean, the most frequent first."""
         wanted = fold(word)
         if not _SHORTEST <= len(wanted) <= _LONGEST:
             return ()
@@ -125,7 +126,7 @@ class Vocabulary:
         return tuple(islice((other for other in alike if _differ_by_two(word, other)), _MOST_MEANT))
 
     def _words(self) -> list[str]:
-        """Return the words that begin with a letter, the most frequent first: read once."""
+        """Return the words that begin with a letter, the most frequent first."""
         if self._read is None:
             # Sorted here: SQLite would read all words to sort them, in spite of the limit.
             rows = self._connection.execute(
@@ -136,7 +137,7 @@ class Vocabulary:
 
 
 class _Unreadable(Vocabulary):
-    """Words that cannot be read: each counts as known, and as rare as any other."""
+    """A vocabulary that cannot be read: each word counts as known, and all as equally rare."""
 
     def rarity(self, forms: Iterable[Term]) -> float:
         return 1.0
@@ -163,7 +164,7 @@ def vocabulary(connection: sqlite3.Connection) -> Iterator[Vocabulary]:
 
 
 def _one_letter_off(word: str) -> set[str]:
-    """Return what a word becomes by one letter less, more, changed, or with two exchanged."""
+    """Return all words at distance one: a letter removed, added or changed, or two exchanged."""
     letters = ascii_lowercase + digits
     splits = [(word[:place], word[place:]) for place in range(len(word) + 1)]
     made = {head + tail[1:] for head, tail in splits if tail}
@@ -174,7 +175,7 @@ def _one_letter_off(word: str) -> set[str]:
 
 
 def _differ_by_two(word: str, other: str) -> bool:
-    """Does `other` become `word` by two letters less, more, changed, or exchanged?"""
+    """Are two words at distance two: letters removed, added, changed or exchanged?"""
     if len(set(word) ^ set(other)) > 4:
         return False
     before: list[int] = []
@@ -215,7 +216,7 @@ _STORES = {
 
 _MOST_OF_STORE = 50
 _MOST_READ = 200  # texts of a conversation in which a line may begin with a word
-_MOST_TAGGED = 2_000  # rows among which some are looked for whose words are not in tags alone
+_MOST_TAGGED = 2_000  # rows that are read if most have their words in tags alone
 _MESSAGES, _TRIGRAMS = "messages_fts", "messages_cjk_fts"
 _BEST, _NEWEST = f"order by {_MESSAGES}.rank", f"order by {_MESSAGES}.rowid desc"
 
@@ -231,7 +232,7 @@ class Candidate:
     scope: str
     """said, tools or title"""
     is_at_line_start: bool = False
-    """Is it found only because a word begins a line inside JSON?"""
+    """Was it found only because a word begins a line inside JSON?"""
 
     @property
     def place(self) -> tuple[str, int]:
@@ -251,9 +252,9 @@ class Candidates:
     connection: sqlite3.Connection
     filters: Filters
     literal: str | None = None
-    """What a row is called verbatim for."""
+    """The text that makes a row a verbatim hit."""
     limit: int = 0
-    """How many hits are to be shown at most."""
+    """The most hits that are shown."""
     newest: bool = False
     """Are the newest messages wanted instead of the best?"""
     is_cut: bool = False
@@ -318,12 +319,14 @@ class Candidates:
         return self._at_line_starts(terms, found)
 
     def with_any(
-        self, terms: Terms, match: str, forms: Iterable[Term], scope: str, limit: int
+        self, terms: Terms, match: str | None, forms: Iterable[Term], scope: str, limit: int
     ) -> list[Candidate]:
         """Return what an expression for these forms of words finds.
 
-        Of `terms`, what no hit may hold.
+        `terms` says what no hit may hold.
         """
+        if match is None:
+            return []
         holds = _holds_all(Terms((Clause(tuple(forms)),)))
         found = self.ask(
             "search/messages", scope, limit, _MESSAGES, holds,
@@ -410,10 +413,10 @@ class Candidates:
         self, name: str, scope: str, limit: int, index: str = _MESSAGES,
         holds: Holds | None = None, /, **given: str | float | None,
     ) -> list[Candidate]:  # fmt: skip
-        """Return the rows of a query, as many as are asked for.
+        """Return the rows of a query, about `limit` of them.
 
-        The index of trigrams has the columns of the word index, so the same query asks it. Of what
-        stands between tags, `holds` says whether the words are in more than the tags.
+        The index of trigrams has the columns of the word index, so the same query asks both.
+        `holds` checks texts with tags: a row is left out if only the tags have the words.
         """
         query = sql.query(name)
         text = query.sql.replace(_BEST, _NEWEST) if self.newest else query.sql
@@ -455,9 +458,9 @@ class Candidates:
 
 
 def _holds_all(terms: Terms) -> Holds:
-    """Return what says whether a text holds all words; Chinese, Japanese and Korean count as found.
+    """Return a check whether a text holds all clauses, of each one alternative.
 
-    An alternative of each clause is enough.
+    Clauses with Chinese, Japanese or Korean are not checked.
     """
     clauses = [
         matches.Places(clause.alternatives)

@@ -15,21 +15,21 @@ from . import query
 # ------------------------------------------------------------------------------------------------
 # Finds the words of a query in a text, to show and mark them.
 #
-# The indexes say which texts hold the words, not where. A text with invisible letters is looked
-# at in both ways in which it is indexed: as it is, and without them.
+# The indexes say which texts hold the words, not where. A text with invisible letters is indexed as
+# it is and without them, and searched both ways here.
 
 
 Span = tuple[int, int]
 
 ENOUGH, MOST = 200, 20_000
-"""Places of one phrase in a text that are looked at, and of Chinese, Japanese or Korean letters."""
+"""The most places in a text of one phrase, and of Chinese, Japanese or Korean letters."""
 
-_SHORT = 100  # letters of a word before whose place the expression itself looks
-_ALWAYS_FOLDED = 8_192  # letters of a text whose accents are always looked through
+_SHORT = 100  # letters of a word for which the expression itself checks what precedes it
+_ALWAYS_FOLDED = 8_192  # letters of a text that is always searched without accents
 
 
 class Places:
-    """Where the words of a query stand in a text, as the index would say it, JSON escapes seen."""
+    """Finds the words of a query in a text as the index does, also behind the escapes of JSON."""
 
     def __init__(self, words: Iterable[query.Term]) -> None:
         tokens = (
@@ -38,12 +38,12 @@ class Places:
         self._patterns = [_pattern(found, is_prefix) for found, is_prefix in tokens if found]
 
     def find(self, text: str) -> list[Span]:
-        """Return spans of all words; none at all if one of the words is missing."""
+        """Return the spans of all words, [] if one of the words is missing."""
         spans, is_whole = self._look(text)
         return spans if is_whole else []
 
     def some(self, text: str) -> list[Span]:
-        """Return spans of those words that there are."""
+        """Return the spans of the words that occur."""
         return self._look(text)[0]
 
     def _look(self, text: str) -> tuple[list[Span], bool]:
@@ -62,9 +62,9 @@ class Places:
 
 
 def _folded(text: str) -> Iterator[str]:
-    """Yield the text in lower case, and without accents where that may be another text.
+    """Yield the text in lower case, and without accents if that can differ.
 
-    To look through accents is slow: in a long text, it is left to those who miss a word without.
+    Removing accents is slow: in a long text, it is the second attempt.
     """
     lower = text.lower()
     if text.isascii():
@@ -76,7 +76,7 @@ def _folded(text: str) -> Iterator[str]:
 
 
 def _pattern(tokens: Sequence[str], is_prefix: bool) -> re.Pattern[str]:
-    """Return the expression of a phrase. It begins with letters: those are searched for fast."""
+    """Return the expression for a phrase. It begins with letters, which makes it fast."""
     first, *others = map(re.escape, tokens)
     begin = (
         f"(?:(?<![^\\W_]{first})|(?<=\\\\[{query.ESCAPES}]{first}))" if len(first) <= _SHORT else ""
@@ -86,7 +86,7 @@ def _pattern(tokens: Sequence[str], is_prefix: bool) -> re.Pattern[str]:
 
 
 def _standing(pattern: re.Pattern[str], folded: str) -> Iterator[Span]:
-    """Yield the places where a phrase begins as a word, or behind an escape, as in `\\nword`."""
+    """Yield the places where a phrase begins a word, also behind an escape, as in `\\nword`."""
     for match in pattern.finditer(folded):
         start = match.start()
         if not start or not folded[start - 1].isalnum() or _is_escape(folded, start - 1):
@@ -94,7 +94,7 @@ def _standing(pattern: re.Pattern[str], folded: str) -> Iterator[Span]:
 
 
 def _is_escape(folded: str, letter: int) -> bool:
-    """Is this letter that of an escape? An even number of backslashes is a path: C:\\\\new."""
+    """Does this letter belong to an escape? An even number of backslashes is a path: C:\\\\new."""
     place = letter
     while place and folded[place - 1] == "\\":
         place -= 1
@@ -102,7 +102,7 @@ def _is_escape(folded: str, letter: int) -> bool:
 
 
 def fold(text: str) -> str:
-    """Return a text as the index has its words: in lower case, without accents."""
+    """Return a text in lower case and without accents, as the index has its words."""
     return text.lower() if text.isascii() else text.translate(_FOLDING)
 
 
@@ -119,9 +119,9 @@ def substrings_in(text: str, parts: Sequence[str]) -> list[Span]:
 
 
 def in_both_ways(text: str, look: Callable[[str], Iterable[Span]]) -> list[Span]:
-    """Return what `look` finds in a text as it is, and in the text without its invisible letters.
+    """Return what `look` finds in a text, and in the text without its invisible letters.
 
-    What it finds there is given as it is in the text itself, with the letters inside of it.
+    All spans are those of the text itself, invisible letters included.
     """
     spans = set(look(text))
     if has_invisible(text):
@@ -153,11 +153,10 @@ _FOLDING = _Folding()
 # ------------------------------------------------------------------------------------------------
 # A piece of stored text with its matches marked.
 #
-# The characters 2 and 3 stand around a match. Stored text may hold these two itself: there they
-# are dropped. The terminal and the web split a snippet at the marks, make each piece harmless,
-# and only then add colour or a tag.
+# The characters 2 and 3 enclose a match; in stored text they are dropped. The terminal and the web
+# split a snippet at the marks, make each piece harmless, and only then add colour or a tag.
 #
-# SQLite's snippet() does the same, but what it costs grows with the square of the matches.
+# SQLite's snippet() does the same, but its cost grows with the square of the matches.
 
 
 OPEN, CLOSE = "\x02", "\x03"
@@ -170,7 +169,7 @@ _LONGEST = 400
 
 
 def parts(snippet: str) -> Iterator[tuple[str, bool]]:
-    """Yield the pieces of a snippet, each with whether it is a match."""
+    """Yield the pieces of a snippet, each with a flag that says if it is a match."""
     for number, piece in enumerate(MARK.split(snippet)[::2]):
         if piece:
             yield piece, number % 2 == 1
@@ -188,7 +187,7 @@ def plain(snippet: str) -> tuple[str, list[list[int]]]:
 
 
 def around(text: str, spans: Iterable[Span], letters: int = _LETTERS) -> str:
-    """Return about `letters` letters of `text` where most different matches are, all marked."""
+    """Return the piece of `text` with most different matches, about `letters` long, all marked."""
     ordered = sorted(spans)
     first = ordered[_richest(text, ordered, letters - _BEFORE)] if ordered else (0, 0)
     begin = _word_start(text, max(0, first[0] - _BEFORE)) if ordered else 0
@@ -208,7 +207,7 @@ def around(text: str, spans: Iterable[Span], letters: int = _LETTERS) -> str:
 
 
 def _richest(text: str, ordered: Sequence[Span], room: int) -> int:
-    """Return the number of the match from which on `room` letters have most different ones."""
+    """Return the number of the match after which `room` letters have most different matches."""
     words = [text[start : min(stop, start + _LONGEST)].lower() for start, stop in ordered]
     among: Counter[str] = Counter()
     best = most = behind = 0

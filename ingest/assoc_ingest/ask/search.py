@@ -494,13 +494,19 @@ def _values(candidate: Candidate, facts: sqlite3.Row | None) -> dict[str, frozen
         "model": facts and facts["model"],
         "role": facts and facts["role"],
         "branch": facts and facts["branch"],
-        "month": time and f"{datetime.fromisoformat(time).astimezone():%Y-%m}",
+        "month": time and _month(time),
         "session": row["session_key"],
     }
     return {
         "kind": frozenset(kinds),
         **{name: frozenset((value,) if value else ()) for name, value in values.items()},
     }
+
+
+def _month(time: str) -> str:
+    """Return the month of a stored time in the local calendar."""
+    is_near_its_end = time[8:10] in ("01", "28", "29", "30", "31")  # local time is slow
+    return f"{datetime.fromisoformat(time).astimezone():%Y-%m}" if is_near_its_end else time[:7]
 
 
 # ------------------------------------------------------------------------------------------------
@@ -858,15 +864,17 @@ def find(
     filters: Filters | None = None,
     *,
     limit: int = 10,
+    most: int = 0,
     tools: bool = False,
     raw: bool = False,
     closest: bool = True,
     newest: bool = False,
     clean: Callable[[str], str] | None = None,
 ) -> Ranking:
-    """Return what holds a query in order, at least `limit` conversations if there are as many.
+    """Return the hits of a query in order, at least `limit` conversations if there are as many.
 
-    `tools` limits it to tool input and output. Without `closest`, the query is not relaxed. If very
+    With `most`, everything with all words is listed, up to so many rows of each question. `tools`
+    limits the search to tool input and output. Without `closest`, the query is not relaxed. If very
     much matches, `newest` takes the newest matches instead of the best. Only the first words of a
     very long query are used. `raw` takes the query as an FTS5 expression and raises UsageError if
     it is none, or too long. A filter that names nothing raises UsageError or NotFoundError. `clean`
@@ -874,7 +882,7 @@ def find(
     """
     filters = filters or Filters()
     if raw:
-        return _find_raw(connection, query, filters, limit, tools, newest, clean)
+        return _find_raw(connection, query, filters, max(limit, most), tools, newest, clean)
     terms = query_parser.parse(query)
     notes: list[str] = []
     if terms.without and not terms.fields and '-"' not in query:  # no command has -"a phrase"
@@ -883,17 +891,19 @@ def find(
             word = terms.without[0].text
             notes.append(f"Nothing is excluded: a message contains -{word} as it stands.")
             terms = typed
-    candidates = _candidates(connection, filters.limited_by(terms.fields), terms, limit, newest)
+    scopes = (TOOLS,) if tools else (SAID, TOOLS)
+    filters = filters.limited_by(terms.fields)
+    candidates = _candidates(connection, filters, terms, max(limit, most), newest)
     with vocabulary(connection) as words:
-        search = _Search(
-            terms, candidates, words, limit, (TOOLS,) if tools else (SAID, TOOLS), closest
-        )
-        search.run()
-        why = search.why_nothing() if terms.clauses and not search.groups else None
+        search = _Search(terms, candidates, words, limit, most, scopes, closest)
+        search.find_exact()
+        search.relax()
+        groups = search.groups()
+        why = search.why_nothing() if terms.clauses and not groups else None
     return Ranking(
-        candidates, terms, search.groups, in_one_list(search.groups),
+        candidates, terms, groups, in_one_list(groups),
         Marker(terms, search.question, clean), search.question,
-        (*notes, *_notes(terms, len(search.groups))), why, search.is_cut,
+        (*notes, *_notes(terms, len(groups))), why, search.is_cut,
     )  # fmt: skip
 
 
@@ -950,40 +960,67 @@ class _Search:
     candidates: Candidates
     vocabulary: Vocabulary
     limit: int
+    most: int
     scopes: tuple[str, ...]
     closest: bool
-    groups: list[Cluster] = field(default_factory=list)
+    ranked: list[Ranked] = field(default_factory=list)
     question: Relaxed | None = None
     """The relaxed query, if it was relaxed."""
     is_cut: bool = False
     """Are there more rows with all words?"""
 
-    def run(self) -> None:
+    def find_exact(self) -> None:
         terms, candidates = self.terms, self.candidates
-        most = max(_MOST, self.limit, min(self.limit * _PER_CONVERSATION, _MOST_IN_ALL))
+        sizes = (self.most,) if self.most else (self._most, max(self._most, _MOST_IN_ALL))
         found: list[Candidate] = []
-        for enough in (most, max(most, _MOST_IN_ALL)) if terms.clauses else ():
+        for most in sizes if terms.clauses else ():
             candidates.is_cut = False
             found = []
             if SAID in self.scopes:
-                found += candidates.in_titles(terms, max(_MOST_OF_TITLES, self.limit))
+                found += candidates.in_titles(terms, max(_MOST_OF_TITLES, self.limit, self.most))
             for scope in self.scopes:
                 if not (candidates.is_cut and self._is_full(found)):
-                    found += candidates.with_all(terms, scope, enough)
+                    found += candidates.with_all(terms, scope, most)
             # Few conversations can have very many hits: then more are asked for.
             if not candidates.is_cut or self._is_full(found):
                 break
         self.is_cut = candidates.is_cut
         if self.closest and len({*map(conversation, found)}) < ENOUGH:
-            found += candidates.at_line_starts(terms, most)
-        relevance = self._relevance(words_of(terms.content))
-        ranked = rank_exact(found, terms, relevance)
-        if self._is_to_be_relaxed(ranked):
-            self.question = relaxed(terms, self.vocabulary, candidates, correcting=not ranked)
-            relevance = self._relevance(self.question.words)
-            ranked += self._but_for_numbers(ranked, relevance, most)
-            ranked += self._relaxed(self.question, ranked, relevance, most)
-        self.groups = clusters(candidates.connection, ranked, relevance)
+            found += candidates.at_line_starts(terms, self._most)
+        self.ranked = rank_exact(found, terms, self._relevance())
+
+    def relax(self) -> None:
+        """Add what lacks words, if too little has all of them."""
+        exact, candidates = self.ranked, self.candidates
+        if not self._is_to_be_relaxed(exact):
+            return
+        question = relaxed(self.terms, self.vocabulary, candidates, correcting=not exact)
+        self.question = question
+        relevance = self._relevance()
+        terms = self.terms.without_numbers()
+        nearly: list[Candidate] = []
+        if terms is not None and not exact:
+            for scope in self.scopes:
+                nearly += candidates.with_all(terms, scope, self._most)
+        ranked = exact + rank_relaxed(nearly, exact, relevance, is_nearly=True)
+        others: list[Ranked] = []
+        for scope in self.scopes:
+            if others and count_conversations([*ranked, *others]) >= ENOUGH:
+                break
+            limit = max(self._most, _MOST_RELAXED) if scope == SAID else self._most
+            found = candidates.with_any(self.terms, question.match(), question.forms, scope, limit)
+            if trigrams := question.match_trigrams():
+                found += candidates.with_any_trigram(self.terms, trigrams, scope, limit)
+            others += rank_relaxed(found, ranked, relevance)
+        self.ranked = ranked + others
+
+    def groups(self) -> list[Cluster]:
+        return clusters(self.candidates.connection, self.ranked, self._relevance())
+
+    @property
+    def _most(self) -> int:
+        """The most rows of a question."""
+        return max(_MOST, self.limit, min(self.limit * _PER_CONVERSATION, _MOST_IN_ALL))
 
     def why_nothing(self) -> Nothing:
         """Say how much there would be without filters: with all words, or else with some."""
@@ -1008,19 +1045,21 @@ class _Search:
                 closest=closest,
                 question=None,
             )
-            others.run()
+            others.find_exact()
+            others.relax()
             is_cut |= others.is_cut
-            return len(others.groups)
+            return count_conversations(others.ranked)
 
         why = nothing(self.candidates.filters, count)
         return why._replace(is_lower_bound=is_cut)
 
-    def _relevance(self, words: tuple[Word, ...]) -> Relevance:
+    def _relevance(self) -> Relevance:
+        words = self.question.words if self.question else words_of(self.terms.content)
         return Relevance(words, lambda word: self.vocabulary.rarity(word.forms))
 
     def _is_full(self, found: list[Candidate]) -> bool:
         """Are there enough conversations to fill the page? Then tool output would not be seen."""
-        return len({*map(conversation, found)}) >= max(ENOUGH, self.limit)
+        return not self.most and len({*map(conversation, found)}) >= max(ENOUGH, self.limit)
 
     def _is_to_be_relaxed(self, exact: list[Ranked]) -> bool:
         if not self.terms.clauses or not self.closest:
@@ -1030,32 +1069,6 @@ class _Search:
         if self.candidates.is_cut and is_short(self.terms):
             return False  # what was not read has all words, too
         return count_conversations(one for one in exact if one.tier < LAST_TIER) < ENOUGH
-
-    def _but_for_numbers(
-        self, exact: list[Ranked], relevance: Relevance, most: int
-    ) -> list[Ranked]:
-        terms = self.terms.without_numbers()
-        if terms is None or exact:
-            return []
-        scopes = (self.candidates.with_all(terms, scope, most) for scope in self.scopes)
-        return rank_relaxed(chain.from_iterable(scopes), exact, relevance, is_nearly=True)
-
-    def _relaxed(
-        self, question: Relaxed, exact: list[Ranked], relevance: Relevance, most: int
-    ) -> list[Ranked]:
-        ranked: list[Ranked] = []
-        match, trigrams = question.match(), question.match_trigrams()
-        for scope in self.scopes:
-            if ranked and count_conversations([*exact, *ranked]) >= ENOUGH:
-                break
-            limit = max(most, _MOST_RELAXED) if scope == SAID else most
-            found: list[Candidate] = []
-            if match:
-                found += self.candidates.with_any(self.terms, match, question.forms, scope, limit)
-            if trigrams:
-                found += self.candidates.with_any_trigram(self.terms, trigrams, scope, limit)
-            ranked += rank_relaxed(found, exact, relevance)
-        return ranked
 
 
 def _notes(terms: Terms, count: int) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ PAGE = 20
 LONGEST_QUERY = 4_000  # letters: it is in each of the links
 LONGEST_VALUE = 1_000  # letters of a value that is a link
 _OTHERS = ("q", "db", "sort", "page", "raw", "closest", "narrow")
-_LISTED = 1_000  # conversations of all pages
+_MOST = 1_000  # hits of a kind on all pages
 _SHOWN = 3  # hits of a conversation
 _VALUES, _MORE_VALUES = 8, 40  # of a facet: those that are seen, and those that unfold
 _LONG_QUERY = 300  # letters of a query with which so many links would be too much
@@ -257,7 +257,7 @@ def _find(connection: sqlite3.Connection, asked: SearchRequest) -> Ranking:
     is_raw = "raw" in asked.values
     try:
         return find(
-            connection, asked.query, asked.question(), limit=_LISTED, raw=is_raw,
+            connection, asked.query, asked.question(), limit=PAGE, most=_MOST, raw=is_raw,
             closest=asked.values.get("closest") != "0", newest=asked.sort == "newest",
         )  # fmt: skip
     except UsageError as error:
