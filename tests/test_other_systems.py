@@ -55,14 +55,6 @@ def rows(database: Path, statement: str) -> list[tuple[object, ...]]:
 # -- which directories are homes -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "case", sorted(str(path.relative_to(CASES)) for path in CASES.glob("[!c]*/*/"))
-)
-def test_a_home_is_known_by_its_shape(case: str, tmp_path: Path) -> None:
-    kinds = {root.source.name for root in recognised(home_of(case, tmp_path), SOURCES)}
-    assert case.split("/")[0] in kinds
-
-
 def test_seeds_an_id_of_cc_insights_that_is_not_the_hash_of_its_path_is_an_issue(
     fresh: Callable[[], Path], tmp_path: Path
 ) -> None:
@@ -94,12 +86,6 @@ def test_seeds_a_limit_of_a_cortex_agent_counts_messages(tmp_path: Path, shell: 
     answer = json.loads(shell.out)
     said = [item["text"] for item in answer["items"]]
     assert (said, answer["total"]) == (["user 0", "assistant 0", "user 1"], 6)
-
-
-@pytest.mark.parametrize("case", [CHORUS, CHATS, BROKEN, "cortex/agents-and-what-they-were-told"])
-def test_a_home_is_known_to_one_system_only(case: str) -> None:
-    kinds = [root.source.name for root in recognised(CASES / case / "home", SOURCES)]
-    assert kinds == [case.split("/")[0]]
 
 
 @pytest.mark.parametrize(
@@ -368,28 +354,6 @@ def active_sessions(database: Path) -> dict[str, dict[str, object]]:
     return found
 
 
-def test_hook_events_are_replayed_in_the_order_of_the_file(
-    fresh: Callable[[], Path], tmp_path: Path
-) -> None:
-    database, home = fresh(), home_of(EVENTS, tmp_path)
-    sync(database, [home])
-    assert active_sessions(database) == {
-        SESSION: {
-            "status": "active",
-            "cwd": "/srv/garden",
-            "model": "claude-sonnet-5",
-            "agents": [{"agent_id": "a1b2c3d", "agent_type": "Explore"}],
-        },
-        "1c8d3a5f-2222-4333-8444-555566667777": {
-            "status": "active",
-            "cwd": None,
-            "model": None,
-            "agents": [{"agent_id": "aff", "agent_type": None}],
-        },
-        "3e": {"status": "completed", "cwd": "/srv/garden", "model": None, "agents": []},
-    }
-
-
 def test_the_view_says_what_the_program_says(fresh: Callable[[], Path], tmp_path: Path) -> None:
     names = ["SessionStart", "Stop", "SessionEnd", "SubagentStart", "SubagentStop", "PreToolUse"]
     seen = set()
@@ -454,27 +418,6 @@ def rewritten(path: Path, change: Callable[[Any], None]) -> None:
     value = json.loads(path.read_text())
     change(value)
     path.write_text(json.dumps(value))
-
-
-def test_a_conversation_is_held_with_an_agent(fresh: Callable[[], Path], tmp_path: Path) -> None:
-    database, home = fresh(), home_of(AGENTS, tmp_path)
-    sync(database, [home])
-    assert rows(
-        database,
-        "select a.name, a.path, a.is_general, a.type, a.description, p.name from agents a"
-        " join projects p on p.id = a.project_id order by a.agent_key",
-    ) == [
-        ("Chorus", None, 1, None, None, "Orchard"),
-        (
-            "Pruner", "/srv/orchard/.claude/agents/pruner.md", 0, "claude-kind",
-            "Cuts what is dead.", "Orchard",
-        ),
-        (
-            "Deep reader", "/srv/orchard/.claude/agents/reader.md", 0, "openai-research", None,
-            "Orchard",
-        ),
-    ]  # fmt: skip
-    assert rows(database, HELD) == [("conv-basic-2", "Pruner"), ("conv-full-1", "Pruner")]
 
 
 def test_lists_and_the_view_of_messages_name_the_agent(tmp_path: Path, shell: Shell) -> None:
@@ -683,25 +626,7 @@ def test_a_block_keeps_all_digits_of_its_input(
     assert rows(database, called) == [("t1", '{"until":"18446744073709551617"}')]
 
 
-def test_blocks_in_a_content_are_calls_and_results(
-    fresh: Callable[[], Path], tmp_path: Path
-) -> None:
-    database, home = fresh(), home_of(AGENTS, tmp_path)
-    sync(database, [home])
-    assert rows(database, CALLS) == [
-        ("Read", "error", "tree nine: dead"),
-        ("Glob", "ok", "nine.pruned"),
-        ("Grep", "ok", "branch four is rotten"),
-    ]
-    said = "select kind, coalesce(text, tool_text) from messages where uuid = 'u-blocks-07'"
-    assert rows(database, said) == [
-        ("text", "I look twice."),
-        ("tool_use", '{"pattern":"rotten"}'),
-        ("tool_result", "branch four is rotten"),
-    ]
-
-
-# -- reading on --------------------------------------------------------------------------------
+# -- tasks and events ---------------------------------------------------------------------------
 
 
 def test_a_task_snapshot_says_how_the_status_changed(

@@ -366,6 +366,21 @@ def test_a_transaction_that_fails_while_it_begins_is_not_left_open(
         other.close()
 
 
+@pytest.mark.parametrize("number", [2, 3, 4, 6, 7])
+def test_all_rows_of_a_file_go_however_many_are_deleted_at_once(
+    number: int, fresh: Callable[[], Path], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "_DELETED_AT_ONCE", 3)
+    database, home = fresh(), place / "home"
+    write(home, TRANSCRIPT, *(user(f"old {n}", f"u{n}") for n in range(number)))
+    sync(database, [home])
+    (home / TRANSCRIPT).unlink()
+    write(home, TRANSCRIPT, user("another history", "v1"))
+    sync(database, [home])
+    check(database, home)
+    assert [row["text"] for row in dump(database)["messages"]] == ["another history"]
+
+
 def test_a_batch_that_fails_while_it_begins_is_not_left_open(
     fresh: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
