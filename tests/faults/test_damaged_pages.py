@@ -285,16 +285,18 @@ def judge(case: Case, database: Path, before: Frames, rebuilt: Rebuilt, page: by
 
 def nothing_is_found_in_pages(patch: pytest.MonkeyPatch) -> None:
     """What lies behind a damaged page is given up."""
-    patch.setattr(recover, "found_rows", lambda *_: iter(()))
+    patch.setattr(recover, "rows_on_stray_pages", lambda *_: iter(()))
 
 
 def indexes_tell_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(recover, "told_by_indexes", lambda *_: recover.Told())
+    patch.setattr(recover, "traces_in_indexes", lambda *_: recover.Traces())
 
 
 def rows_of_lost_files_go(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        recover, "keep", lambda connection, *_: recover._drop_broken_references(connection)
+        recover,
+        "_recreate_parents",
+        lambda connection, *_: recover._drop_broken_references(connection),
     )
 
 
@@ -691,7 +693,7 @@ def test_a_table_that_came_with_a_later_version_is_not_lost(case: Case, place: P
     )
     overwrite(database, pages_of(database, "messages")[1:2])
     with databases.locked(database):
-        salvaged = recover.replace_by_sound_copy(database)
+        salvaged = recover.recover(database)
     assert list(salvaged.holes) == ["messages"]
     assert rebuild(database).is_whole
     assert verify(database).findings == []

@@ -45,7 +45,7 @@ from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import rebuild as upkeep
 from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.rebuild import rebuild
-from assoc_ingest.upkeep.recover import replace_by_sound_copy
+from assoc_ingest.upkeep.recover import recover
 
 LINES = [user(f"text {number}", f"u{number}") for number in range(6)]
 
@@ -341,7 +341,7 @@ def test_a_recovered_database_keeps_its_names_and_is_compared_as_a_whole(
     assert_current(record, database, EVERYTHING)
     before, name = _keys(database), _name(database)
     with locked(database):
-        replace_by_sound_copy(database)
+        recover(database)
     assert (_keys(database), _name(database)) == (before, name)
     assert assert_current(record, database, EVERYTHING)
 

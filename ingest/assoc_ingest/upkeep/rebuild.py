@@ -33,8 +33,7 @@ from ..store.swap import has_room, replaced
 from ..terminal import Progress
 from ..workers import reading, started_ahead, worker_count
 from ..workers.index_aside import index_aside
-from . import recover
-from .recover import only_here
+from .recover import only_here, recover
 from .verify import REBUILD, check_references, check_schema, fresh_schema
 
 # For use when a parser has learned something, or when rows are damaged: the archive has the
@@ -110,13 +109,13 @@ def rebuild(path: Path, progress: Progress | None = None, jobs: int | None = Non
     except DamagedError as error:
         is_outdated = isinstance(error, OutdatedError)
     with database.locked(path):
-        salvaged = recover.replace_by_sound_copy(path)
+        recovered = recover(path)
     with database.writing(path) as connection:
         rebuilt = rebuild_into(connection, progress, jobs)
-        rebuilt.kept_aside = str(salvaged.kept)
+        rebuilt.kept_aside = str(recovered.kept)
         rebuilt.is_outdated = is_outdated
-        rebuilt.rows_lost = salvaged.holes
-        rebuilt.only_here = only_here(connection, salvaged)
+        rebuilt.rows_lost = recovered.holes
+        rebuilt.only_here = only_here(connection, recovered)
         return rebuilt
 
 
