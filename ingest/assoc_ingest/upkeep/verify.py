@@ -1,4 +1,19 @@
-"""Checks a database against its archive, the files on disk and its own invariants."""
+"""Checks a database against its archive, the files on disk and its own invariants.
+
+1. Pages: if SQLite cannot read one, that is reported, and nothing else is checked.
+2. Schema, full-text indexes, references, and what was derived from rows.
+3. Each file: its archive has exactly the bytes that were read, and their checksum; parsing them
+   again gives the stored rows; every line is accounted for; the counts agree. Only the first of
+   these checks that fails is reported, because the others fail with it. If the archive of a file
+   has gaps, the missing bytes are counted.
+4. The files that are still on disk have the checksums of what was read.
+5. Warnings about what is only partly known after a repair, about the location of the database, and
+   about the version of SQLite.
+
+Each file is checked in its own read transaction, so a sync can run at the same time. If there is
+much to parse, worker processes check the files, while this one checks the rest. Nothing is repaired
+here; every finding names the command that does.
+"""
 
 from __future__ import annotations
 
@@ -111,25 +126,6 @@ class Verdict:
         return not self.findings
 
 
-# ------------------------------------------------------------------------------------------------
-# Check the database against its source files and its own invariants.
-#
-# 1. Pages: if SQLite cannot read one, that is reported, and nothing else is checked.
-# 2. Schema, full-text indexes, references, and what was derived from rows (`check_database`).
-# 3. Each file: its archive has exactly the bytes that were read, and their checksum; parsing them
-#    again (`replay`) gives the stored rows (`check_rows`); every line is accounted for; the counts
-#    agree. Only the first of these checks that fails is reported, because the others fail with it.
-#    For a file whose archive has gaps, the missing bytes are counted.
-# 4. The files that are still on disk have the checksums of what was read (`check_files`).
-# 5. Warnings about what is only partly known after a repair, about the location of the database,
-#   and
-#    about the version of SQLite (`check_environment`).
-#
-# Each file is checked in its own read transaction, so a sync can run at the same time. If there
-# is much to parse, worker processes check the files, while this one checks the rest. Nothing is
-# repaired here; every finding names the command that does.
-
-
 _FOUND_AGAIN = "A sync restores the path if a file with the same content is still on disk."
 _COUNTS = ("files", "messages", "archived_bytes", "files_on_disk")
 
@@ -180,38 +176,6 @@ def _damage_is_found(verdict: Verdict) -> Iterator[None]:
         if isinstance(error, sqlite3.DatabaseError) and not is_damage(error):
             raise
         verdict.findings.append(Finding("pages", f"The database is damaged: {error}.", REBUILD))
-
-
-class _Work(NamedTuple):
-    """Files whose check has begun."""
-
-    files: list[Listed]
-    results: Callable[[], Sequence[Checked | None]]
-    """Waits for the workers; None for a file that is left to this process."""
-    advance: Callable[[int], None]
-    """Reports that so many more bytes were compared."""
-
-
-@contextmanager
-def _begun(
-    connection: sqlite3.Connection, database: Path, progress: Progress | None, jobs: int | None
-) -> Iterator[_Work]:
-    """Let workers begin with the files: what they find counts if the pages turn out to be sound."""
-    archived, on_disk = connection.execute(
-        "select coalesce(sum(offset), 0), coalesce(sum(iif(gone_at is null, size, 0)), 0)"
-        " from files"
-    ).fetchone()
-    done = 0
-
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
-        if progress is not None:
-            progress(done, archived + on_disk)
-
-    files = listed(connection)
-    with begun(database, files, worker_count(jobs, archived), advance) as results:
-        yield _Work(files, results, advance)
 
 
 def _check_schema(
@@ -674,7 +638,7 @@ class FileCheck:
 # The bytes are parsed again, and the store writes their records into an empty database, as a
 # rebuild would. Then the rows of each table are read from both databases in the same order, and
 # compared in all columns that records have. What depends on other files (references, copies) is
-# not compared here; `check_database` checks some of it.
+# not compared here; `check_derived` checks some of it.
 
 
 _NOT_COMPARED: dict[type, set[str]] = {
@@ -1110,13 +1074,13 @@ def _modes(database: Path) -> Iterator[Finding]:
     files = [database, log_of(database), Path(f"{database}-shm"), lock_of(database)]
     for path, mode in [*((file, 0o600) for file in files), (database.parent, 0o700)]:
         try:
-            found = stat.S_IMODE(path.stat().st_mode)
+            there = stat.S_IMODE(path.stat().st_mode)
         except FileNotFoundError:
             continue
-        if found & 0o077:
+        if there & 0o077:
             yield Finding(
                 "mode",
-                f"{path} has mode {found:04o}: other users may be able to read private data.",
+                f"{path} has mode {there:04o}: other users may be able to read private data.",
                 f"chmod {mode:o} '{path}'",
             )
 
@@ -1153,9 +1117,8 @@ def file_system(path: Path, mounts: Iterable[str] | None = None) -> str | None:
         if len(fields) < 5 or not after:
             continue
         point = Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), fields[4]))
-        if (
-            path.is_relative_to(point) and len(point.parts) >= best
-        ):  # a later mount hides earlier ones
+        # A later mount hides earlier ones.
+        if path.is_relative_to(point) and len(point.parts) >= best:
             best, kind = len(point.parts), after.split(" ")[0]
     return kind
 
@@ -1168,28 +1131,43 @@ _ENDLESS = "Its rows are kept. If this happens again, report it with the version
 _opened = ExitStack()  # in a worker: what stays open as long as it lives
 
 
-@contextmanager
-def begun(
-    database: Path,
-    files: Sequence[Listed],
-    count: int,
-    advance: Callable[[int], None],
-    seconds: float = SECONDS,
-) -> Iterator[Callable[[], Sequence[Checked | None]]]:
-    """Begin to check files in `count` processes; yield what waits for them to be done.
+class _Work(NamedTuple):
+    """Files whose check has begun."""
 
-    The result for a file is None if it is left to this process. `advance` is called, in a thread,
-    with the bytes of each file that a worker has checked.
-    """
+    files: list[Listed]
+    results: Callable[[], Sequence[Checked | None]]
+    """Waits for the workers; None for a file that is left to this process."""
+    advance: Callable[[int], None]
+    """Reports that so many more bytes were compared."""
+
+
+@contextmanager
+def _begun(
+    connection: sqlite3.Connection, database: Path, progress: Progress | None, jobs: int | None
+) -> Iterator[_Work]:
+    """Let workers begin with the files: what they find counts if the pages turn out to be sound."""
+    archived, on_disk = connection.execute(
+        "select coalesce(sum(offset), 0), coalesce(sum(iif(gone_at is null, size, 0)), 0)"
+        " from files"
+    ).fetchone()
+    done = 0
+
+    def advance(size: int) -> None:  # called in a thread, too
+        nonlocal done
+        done += size
+        if progress is not None:
+            progress(done, archived + on_disk)
+
+    files, count = listed(connection), worker_count(jobs, archived)
     if count == 1:
-        yield lambda: [None] * len(files)
+        yield _Work(files, lambda: [None] * len(files), advance)
         return
     with ThreadPoolExecutor(1, "checks") as thread, Workers[CheckJob](count) as workers:
-        found = _found(workers, _jobs(database, files, seconds), advance)
-        yield thread.submit(list, found).result
+        results = thread.submit(list, _results(workers, _jobs(database, files), advance))
+        yield _Work(files, results.result, advance)
 
 
-def _found(
+def _results(
     workers: Workers[CheckJob], jobs: Iterable[CheckJob], advance: Callable[[int], None]
 ) -> Iterator[Checked | None]:
     for job, result in workers.results(jobs):
@@ -1200,17 +1178,17 @@ def _found(
             yield _unpacked(pieces[0]) if pieces else None
 
 
-def _jobs(database: Path, files: Iterable[Listed], seconds: float) -> Iterator[CheckJob]:
+def _jobs(database: Path, files: Iterable[Listed]) -> Iterator[CheckJob]:
     gathered: list[Listed] = []
     size = 0
     for file in files:
         if gathered and size + file.size > JOB_BYTES:
-            yield CheckJob(str(database), tuple(gathered), seconds)
+            yield CheckJob(str(database), tuple(gathered), SECONDS)
             gathered, size = [], 0
         gathered.append(file)
         size += file.size
     if gathered:
-        yield CheckJob(str(database), tuple(gathered), seconds)
+        yield CheckJob(str(database), tuple(gathered), SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -1257,9 +1235,10 @@ def _checked_here(check: FileCheck, file: Listed) -> Iterator[bytes]:
         yield _packed(check.checked(file))
 
 
-def _packed(found: Checked) -> bytes:
-    fields = [tuple(getattr(one, name) for name in Finding.__slots__) for one in found.findings]
-    return marshal.dumps((fields, *found[1:]))
+def _packed(checked: Checked) -> bytes:
+    names = Finding.__slots__
+    fields = [tuple(getattr(finding, name) for name in names) for finding in checked.findings]
+    return marshal.dumps((fields, *checked[1:]))
 
 
 def _unpacked(data: bytes) -> Checked:
