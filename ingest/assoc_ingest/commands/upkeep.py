@@ -267,7 +267,7 @@ def write_forgotten(done: Forgetting, *, as_json: bool, dry_run: bool) -> None:
 
 
 def write_secret(done: SecretForgetting, *, as_json: bool, dry_run: bool) -> None:
-    """Print which credential was forgotten, or would be, and where it stands; never what it is."""
+    """Print which credential was forgotten, or would be, and where it is; never its value."""
     if as_json:
         write([safe_json(asdict(done)) + "\n"])
     else:

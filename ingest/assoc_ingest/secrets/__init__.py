@@ -1,1 +1,1 @@
-"""Credentials: what they look like, where they stand, what masks them, and how one is forgotten."""
+"""Credentials: what they look like, where they are, how they are masked and forgotten."""

@@ -1,17 +1,18 @@
-"""Finds credentials in bytes and in text: what is reported, and what must not leave the machine.
+"""Finds credentials in bytes and in text: to report them, and to mask what leaves the machine.
 
-1. Escapes of JSON that can stand inside of a credential (`\\u002d`, `\\/`) are taken for what they
-   mean. Everything else is looked at as it stands, whatever it is quoted in.
-2. What providers issue is found by its prefix, at the speed of `bytes.find`.
-3. The rest counts only where a name or a header says what it is, in an address, or in a line of a
-   password file.
+1. JSON escapes that can occur inside a credential (`\\u002d`, `\\/`) are decoded first. All other
+   text is searched as it is, however it is quoted.
+2. Tokens that providers issue are found by their prefixes, at the speed of `bytes.find`.
+3. Other credentials count only after a name or a header that says what they are, in an address, or
+   in a line of a password file.
 
-A report has to be right: there (`find`), a credential is complete and looks random, and 40 MB are
-looked at in a second. What leaves the machine is covered (`find_all`) where it only begins like a
-credential, since it may be cut off, and where a value looks like a word: a mask too many does no
-harm. So the second finds whatever the first one does.
+A report (`find`) must be right: a credential is complete and looks random. 40 MB take a second.
+A mask (`find_all`) also covers text that only begins like a credential, since it may be cut off,
+and values that look like words: a mask too many does no harm. So a mask covers all that a report
+has.
 
-The work grows with the bytes alone. What is found in a line of a log depends on that line alone.
+The work is linear in the number of bytes. What is found in a line of a log depends on that line
+alone.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from . import rules
 from .rules import BY_PREFIX, NAMES, Rule, Secret, is_placeholder
 
 LONGEST = 24 * 1024
-"""No credential with what names it has more bytes: a key block of 20,000, and its header."""
+"""The most bytes of a credential, with the name before it: a key block of 20,000 and its header."""
 
 _HEX = frozenset("0123456789abcdefABCDEF")
 _PRINTABLE = frozenset("234567")
@@ -48,7 +49,7 @@ def find(data: bytes, *, is_log: bool) -> list[Secret]:
     found: list[Secret] = []
     end = 0
     candidates = [*_tokens(text, seen), *_values(text, seen, is_log=is_log)]
-    # Where two are found at one place, the one with a rule of its own counts.
+    # If two overlap, the one that a rule of its own describes wins.
     for secret in sorted(candidates, key=_order):
         if secret.start >= end:
             found.append(secret)
@@ -60,7 +61,7 @@ def find(data: bytes, *, is_log: bool) -> list[Secret]:
 
 
 def find_all(data: bytes | str, *, is_log: bool) -> list[Secret]:
-    """Return what may be a credential in bytes or in a text, in order; no two of them touch."""
+    """Return possible credentials in bytes or in a text, in order; no two of them overlap."""
     if isinstance(data, bytes):
         view, text, seen = _seen(data.decode("latin-1"), data)
     else:
@@ -78,7 +79,7 @@ def find_all(data: bytes | str, *, is_log: bool) -> list[Secret]:
 
 
 def _seen(raw: str, data: bytes | None) -> tuple[_View | None, str, bytes]:
-    """Return a text without escapes, and the same as bytes: a letter beyond Latin-1 is `?`."""
+    """Return a text without escapes, and the same as bytes, with `?` for letters beyond Latin-1."""
     escapes = sorted(_escapes(raw))
     if not escapes:
         return None, raw, raw.encode("latin-1", "replace") if data is None else data
@@ -89,11 +90,11 @@ def _seen(raw: str, data: bytes | None) -> tuple[_View | None, str, bytes]:
 def find_in(pieces: Iterable[tuple[int, bytes]], *, is_log: bool) -> Iterator[Secret]:
     """Yield the credentials in a file that comes in pieces: the offset of each, and its bytes.
 
-    A credential may begin in one piece and end in the next; memory holds little more than one.
+    A credential may begin in one piece and end in the next. Memory holds little more than one.
     """
     buffer, start, done = b"", 0, 0
     for offset, data in pieces:
-        if offset != start + len(buffer):  # after bytes that are lost
+        if offset != start + len(buffer):  # after lost bytes
             yield from _since(done, start, buffer, is_log=is_log)
             buffer, start, done = b"", offset, offset
         buffer += data
@@ -110,13 +111,13 @@ def find_in(pieces: Iterable[tuple[int, bytes]], *, is_log: bool) -> Iterator[Se
 
 
 def _since(done: int, start: int, buffer: bytes, *, is_log: bool) -> Iterator[Secret]:
-    """Yield what begins at `done` or later in bytes that begin at `start`."""
+    """Yield the credentials that begin at `done` or later, in bytes whose offset is `start`."""
     for secret in find(buffer, is_log=is_log) if buffer else ():
         if secret.start + start >= done:
             yield secret._replace(start=secret.start + start, end=secret.end + start)
 
 
-_LONGEST_NAMING = 512  # bytes of what stands before a credential and says that it is one
+_LONGEST_NAMING = 512  # bytes before a credential that say that it is one
 _VAGUE = ("named", "address", "authorization", "password-file", "cut")
 
 
@@ -125,7 +126,7 @@ def _order(secret: Secret) -> tuple[int, bool, int]:
 
 
 class _View:
-    """Text without the escapes of JSON, and where each letter of it stood."""
+    """Text without JSON escapes, and the original position of each letter."""
 
     def __init__(self, raw: str, escapes: Iterable[tuple[int, int, str]]) -> None:
         pieces, position = [], 0
@@ -162,7 +163,7 @@ def _escapes(raw: str) -> Iterator[tuple[int, int, str]]:
             yield start, place + 6, chr(int(digits, 16))
 
 
-# -- what providers issue --------------------------------------------------------------------------
+# -- tokens of providers ---------------------------------------------------------------------------
 
 _RUN = b"a" * 20  # an AWS access key has 20 letters, all others more
 _IN_TOKEN = bytes(
@@ -266,7 +267,7 @@ def _is_letter(text: str) -> bool:
 
 
 def _is_in_base64(text: str, start: int) -> bool:
-    """Do so many letters of base64 stand before it that it is in the middle of an image?"""
+    """Is there so much base64 before it that it must be part of an image?"""
     return _base64(text[max(0, start - 60) : start]) is not None and start >= 60
 
 
@@ -278,7 +279,7 @@ def _web_token(text: str, start: int) -> Iterator[Secret]:
     if not (len(parts) in (3, 5) and len(parts[-1]) >= 16):
         return
     head, body = _decoded(parts[0]), _decoded(parts[1])
-    if b'"alg"' not in head or b'"1234567890"' in body:  # that is the example of everybody
+    if b'"alg"' not in head or b'"1234567890"' in body:  # the example in every tutorial
         return
     end = start + len(match[0].rstrip("."))
     yield Secret("jwt", "JWT", start, end, text[start:end], "eyJ")
@@ -314,10 +315,10 @@ for _prefix, _rule in BY_PREFIX.items():
 
 
 def _behind(sign: str) -> str:
-    """Return the expression for a sign behind which a prefix may go on.
+    """Return the expression for a sign within a prefix.
 
-    Most signs stand in words, so of what is before it, single letters are looked at first, then
-    pairs of letters, and then the whole beginning of the prefixes.
+    Most signs are within words, so the letters before it are compared one by one first, then in
+    pairs, and then the whole beginning of the prefixes.
     """
     stems = {prefix[:at] for ends in _BY_SIGN.values() for at, prefix in ends if prefix[at] == sign}
     pairs: dict[str, set[str]] = {}
@@ -405,15 +406,15 @@ def _beginnings(text: str, seen: bytes) -> set[int]:
 
 
 def _is_in_word(text: str, start: int) -> bool:
-    """Does a short prefix stand in a word? Behind an escaped line break it does not."""
+    """Is a short prefix part of a word? After an escaped line break it is not."""
     if not _is_letter(text[max(start - 1, 0) : start]):
         return False
     return text[max(start - 2, 0) : start] not in ("\\n", "\\r", "\\t", "\\b", "\\f")
 
 
-# -- what its surroundings name --------------------------------------------------------------------
+# -- credentials that have a name ------------------------------------------------------------------
 
-_LOOKED_AT = 1024  # bytes behind a name: each place costs no more than that
+_LOOKED_AT = 1024  # bytes after a name: the most that each name costs
 _named_by = (
     re.compile(b"p(?:ass|wd)"), re.compile(b"secret"), re.compile(b"credential"),
     re.compile(b"k(?:ey|(?<=tok)en(?!s))"),  # tokens are a count
@@ -552,7 +553,7 @@ def _assigned(text: str, place: int) -> Generator[_Found, None, int]:
                 return 0  # behind the quoted name of JSON: not a text
             is_sure = _is_literal(text, place, name, operator, text[start:end])
         else:
-            # In JSON, the quote may end the text in which the name stands.
+            # In JSON, the quote may end the string that contains the name.
             is_sure = double is None or value.lstrip(" \t")[:1] not in _BEHIND_A_QUOTE
     else:
         low = text.rfind("--", max(0, place - 42), place)

@@ -1,16 +1,16 @@
-"""Knows a forgotten credential again, and what may be told of one: a fingerprint and its prefix.
+"""Recognises forgotten credentials, and names any credential by a fingerprint and its prefix.
 
-A fingerprint is the same wherever a credential is found, on every machine, so that a baseline can
-be shared. So nothing secret goes into it but the credential. Whoever has a fingerprint can try out
-guesses: a token of a provider cannot be guessed, a password of a dictionary can. That is why each
-try costs about 10 ms and 4 MB (scrypt): a million guesses take three hours of a processor.
+A credential has the same fingerprint on every machine, so that a baseline can be shared. So the
+fingerprint depends on nothing but the credential, and can be used to check guesses: nobody guesses
+a token of a provider, but a password from a dictionary can be found. That is why each guess costs
+about 10 ms and 4 MB (scrypt): a million guesses take three hours of processor time.
 
-Of a forgotten credential, only a keyed hash is stored, so it is recognised like this:
+Only a keyed hash of a forgotten credential is stored. It is recognised in two ways:
 
-1. what the rules find (`find`) has this hash, however it is escaped or quoted;
-2. a run of letters and digits has the length of the longest one in the credential, and what stands
-   around it, as far as the credential goes, has this hash. So it is found without its name, too,
-   but not within a longer word, and a private key not without its header.
+1. What the rules find (`find`) has this hash, however it is escaped or quoted.
+2. A run of letters and digits is as long as the longest one in the credential, and together with
+   the text around it has this hash. So the credential is also found without its name, but not
+   within a longer word, and a private key not without its header.
 
 Each letter of it is replaced by a space. What is left out of a line depends on that line alone,
 wherever reading begins.
@@ -50,7 +50,7 @@ def masked(secret: Secret) -> str:
 
 
 KEY_BLOCK = "private key"
-"""The rule of what has no core: its lines may be broken anywhere."""
+"""The rule of credentials without a core: their lines may be broken anywhere."""
 
 _run = re.compile("[A-Za-z0-9]+")
 _PLAIN = bytes(
@@ -74,7 +74,7 @@ class ForgottenSecret(NamedTuple):
 
 
 def forgotten_secret(secret: Secret, salt: bytes) -> ForgottenSecret:
-    """Return what is stored of a credential to know it again."""
+    """Return what is stored of a credential in order to recognise it."""
     core = None
     if secret.rule != KEY_BLOCK:
         longest = max(_run.finditer(secret.text), key=lambda match: len(match[0]))
@@ -114,10 +114,10 @@ class ForgottenSecrets:
         return bool(self.hashes)
 
     def spans(self, data: bytes, *, is_log: bool) -> list[Span]:
-        """Return where forgotten credentials stand in bytes: in order, none within another."""
+        """Return where forgotten credentials are in bytes: in order, none within another."""
         if not self:
             return []
-        # Compiling the rules takes 20 ms, which every sync would pay in which nothing is forgotten.
+        # Compiling the rules takes 20 ms, which no sync should pay if nothing is forgotten.
         from .find import find
 
         found = [
@@ -159,9 +159,9 @@ def _bytes(path: str) -> bytes:
 
 
 def _runs(data: bytes, shape: bytes, length: int) -> Iterator[int]:
-    """Yield where runs of so many letters and digits begin.
+    """Yield where runs of this many letters and digits begin.
 
-    Behind an escaped line break, the letter of the escape is none of them.
+    After an escaped line break, the letter of the escape does not count.
     """
     for extra in (0, 1):
         wanted = b" " + b"a" * (length + extra) + b" "

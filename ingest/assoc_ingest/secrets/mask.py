@@ -1,9 +1,9 @@
-"""Masks what may be a credential, for everything that leaves this machine: export, MCP, push.
+"""Masks possible credentials in everything that leaves this machine: export, MCP, push.
 
-In a text, each becomes its kind (`[redacted: GitHub token]`); in the bytes of a file, each letter
-becomes a star, so that offsets stay and lines stay. JSON stays JSON in both. Nothing of a value is
-kept, not even its end. This is the best that can be done with patterns, and no proof: a password in
-a sentence looks like any other word.
+In a text, each is replaced by its kind (`[redacted: GitHub token]`); in the bytes of a file, each
+of its letters by a star, so that offsets and lines stay. JSON stays JSON in both. Nothing of a
+value is kept, not even its end. Patterns cannot do better: a password in a sentence looks like any
+other word.
 
 The rules are our own. detect-secrets knows most of these tokens, but it is made to tell a person
 about lines of code: it has no rule for `sk-ant-` and `sk-proj-`, of a GitHub token it returns the
@@ -52,9 +52,9 @@ def redact_bytes(data: bytes, *, is_log: bool) -> tuple[bytes, Counter[str]]:
 
 
 def _within_quotes(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a stretch that are masked: not the quotes in it, nor what joins them.
+    """Yield the parts of a stretch that are masked: not quotes, nor the text between them.
 
-    Only a private key may go on in another text, as its lines do in JSON and source code.
+    Only a private key may continue in another string, as its lines do in JSON and source code.
     """
     quotes = [match.end() - 1 for match in _quote.finditer(text, start, end)]
     for number, (low, high) in enumerate(

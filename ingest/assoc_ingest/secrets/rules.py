@@ -1,15 +1,15 @@
-"""What a credential looks like: those that providers issue, and what names the others.
+"""What credentials look like: the tokens of providers, and the names before other credentials.
 
-One list for everything that knows a credential: `secrets` reports what has all marks of a rule, a
-mask covers what has the beginning of one, and `forget --secret` finds a credential again. What no
-rule describes is known only by its surroundings: a key block, a header, an address, a name.
+There is one list for all purposes: `secrets` reports text that fits a whole rule, a mask covers
+text that begins like one, and `forget --secret` finds a credential again. A credential without a
+rule is recognised only by the text around it: a key block, a header, an address, a name.
 
-Every expression is linear in the text: each repetition has a limit or is possessive, so a place
-that fails is looked at no further than that. They are applied to text and to bytes that were
-decoded as Latin-1, where no byte of a letter may count as white space: hence ASCII.
+Every expression is linear in the text: each repetition has a limit or is possessive. They are
+applied to text and to bytes that were decoded as Latin-1, where no byte of a letter may count as
+white space: hence ASCII.
 
-To add a rule: the beginning has three letters or more, the source says where the format is
-described, and a credential of this kind is planted in tests/test_secrets.py by itself.
+To add a rule: its prefix has three letters or more, and `source` names the page that describes the
+format. tests/test_secrets.py then plants a credential of this kind by itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEX = "[a-f0-9]"
 _URL = "[A-Za-z0-9_-]"  # letters of base64 in addresses
 _DOTS = "[A-Za-z0-9_.-]"
 _SCANNERS = "https://github.com/gitleaks/gitleaks/blob/009e025/config/gitleaks.toml"
-"""Where a provider describes no format of its own: what other scanners have found it to be."""
+"""Of formats that their provider does not describe: the rules of another scanner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +35,20 @@ class Rule:
 
     name: str
     kind: str
-    """What it is called where it is masked."""
+    """Its name in masks and reports."""
     prefixes: tuple[str, ...]
     letters: str
-    """A class of letters, as an expression: all that may follow the prefix."""
+    """The letters that may follow the prefix, as an expression."""
     lengths: tuple[int, int]
-    """How many letters follow, at least and at most."""
+    """The least and the largest number of letters after the prefix."""
     source: str
     """Where the format is described."""
     least: int = 16
-    """From how many letters on it is masked: more of it may have been cut off."""
+    """The number of letters from which it is masked: the rest may have been cut off."""
     is_word: bool = False
     """The prefix may end an ordinary word (`disk-`, `half_`), or begin one."""
     is_cut: bool = True
-    """At the end of a text, four letters behind the prefix are enough to mask it."""
+    """At the end of a text, four letters after the prefix are enough to mask it."""
 
 
 class Secret(NamedTuple):
@@ -60,16 +60,16 @@ class Secret(NamedTuple):
     end: int
     """Its position in the bytes, including escapes."""
     text: str
-    """What it is, without escapes. It never leaves this program."""
+    """The credential without escapes. It never leaves this program."""
     prefix: str = ""
-    """What may be shown of it: the beginning that all of its kind have."""
+    """The part that may be shown: the prefix that all of its kind have."""
 
 
 def _word(
     name: str, kind: str, prefix: str | tuple[str, ...], letters: str, count: tuple[int, int],
     source: str = _SCANNERS,
 ) -> Rule:  # fmt: skip
-    """Return a rule whose prefix alone says nothing: the rest has to be complete."""
+    """Return a rule whose prefix alone says nothing: the rest must be complete."""
     prefixes = (prefix,) if isinstance(prefix, str) else prefix
     return Rule(name, kind, prefixes, letters, count, source, count[0], is_word=True, is_cut=False)
 
@@ -236,11 +236,11 @@ NAMES = {
     "private_key": "private key", "private-key": "private key", "encryption_key": "secret",
     "signing_key": "secret", "credentials": "secret",
 }  # fmt: skip
-"""Ends of names whose value is a credential, and how that is called."""
+"""Ends of names whose value is a credential, and the kind of it."""
 
-# -- what only its surroundings show ------------------------------------------------------------
+# -- by the text around it ---------------------------------------------------------------------
 
-# Behind an escaped line break, too: output of tools is often JSON text.
+# After an escaped line break, too: tool output is often JSON text.
 jwt = re.compile(
     r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[\w-]{8,}+\.(?:[\w-]{8,}+(?:\.[\w-]*+){0,3}|[\w-]*+(?=…?\Z))",
     re.ASCII,
@@ -288,5 +288,5 @@ placeholder = re.compile(
 
 
 def is_placeholder(value: str) -> bool:
-    """Does a value only stand for a credential: a variable, stars, `null`?"""
+    """Is a value only a placeholder: a variable, stars, `null`?"""
     return placeholder.fullmatch(value) is not None

@@ -26,12 +26,12 @@ from .fts import OF_OTHERS, PutOff, complete
 # ------------------------------------------------------------------------------------------------
 # Changes a whole database in a private copy, whose content then replaces it in one transaction.
 #
-# What touches every row is several times faster where nobody else reads: without a log, and
-# without keeping what it would take to undo it. The database itself stays open to readers, who
-# see the old content until the new one is complete. It is never replaced as a file, which would
-# cut off whoever has it open: the pages of the copy are written to its log, as VACUUM does it. If
-# the process is killed before all of them are there, the log ends without a commit, and the old
-# content stays. The next writer removes the copy (`location`).
+# A change of every row is several times faster where nobody else reads: without a log, and without
+# what it would take to undo the change. The database itself stays open to readers, who see the old
+# content until the new one is complete. It is never replaced as a file, which would cut off
+# everyone who has it open: the pages of the copy are written to its log, as VACUUM does. If the
+# process is killed before all of them are there, the log ends without a commit, and the old content
+# stays. The next writer removes the copy (`database.temporary_directory`).
 
 
 _COPIES = 3  # the private one with what grows in it, and the log of the database
@@ -96,8 +96,8 @@ def _check(status: int, path: Path) -> None:
 # indexes are made at the end.
 #
 # The database never replaces another one, even where locks have no effect. A killed process
-# leaves its file, which the next writer removes (`location`). After any other end, by an error or
-# an interruption, what was committed is checked and kept.
+# leaves its file, which the next writer removes (`database.temporary_directory`). After any other
+# end, by an error or an interruption, what was committed is checked and kept.
 
 
 _STEPS = 10_000  # instructions of SQLite between two checks for signals

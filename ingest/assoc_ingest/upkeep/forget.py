@@ -291,46 +291,48 @@ class _Conversations:
             projects = _projects(connection, self._target)
         finally:
             connection.row_factory = row_factory
-        found = belongings(connection, keys, files)
-        others = copies(connection, found.keys, found.own)
+        belongings = find_belongings(connection, keys, files)
+        others = copies(connection, belongings.keys, belongings.own)
         while with_copies and others:
             more = {
                 (None if is_unique_key(copy.session_key) else copy.root, copy.session_key)
                 for copy in others
             }
-            found = belongings(connection, found.keys | more, files)
-            others = copies(connection, found.keys, found.own)
-        found.projects = projects
-        self._found = found
-        return _described(connection, found, others)
+            belongings = find_belongings(connection, belongings.keys | more, files)
+            others = copies(connection, belongings.keys, belongings.own)
+        belongings.projects = projects
+        self._belongings = belongings
+        return _described(connection, belongings, others)
 
     def remove(self, batch: Batch) -> None:
         """Remove it, in the transaction of the batch."""
-        connection, found = batch.connection, self._found
-        _note(connection, found, batch.now)
-        batch.note_directories(dict.fromkeys(found.projects))
-        for root, key in found.keys:
+        connection, belongings = batch.connection, self._belongings
+        _note(connection, belongings, batch.now)
+        batch.note_directories(dict.fromkeys(belongings.projects))
+        for root, key in belongings.keys:
             connection.execute(
                 "delete from tasks where list_key = ?1 and source_id in"
                 " (select id from sources where coalesce(?2, root) = root)",
                 (key, root),
             )
-        for file in found.shared:
-            keys = _keys_in(found.keys, file.root)
+        for file in belongings.shared:
+            keys = _keys_in(belongings.keys, file.root)
             if file.is_log:
                 _blank_lines(batch, file, keys)
             else:
                 _drop_entries(batch, file, keys)
         connection.execute(
             "update issues set sample = null where quarantined = 1"
-            f" and file_id in ({id_list(found.documents)})"
+            f" and file_id in ({id_list(belongings.documents)})"
         )
-        batch.remove(found.own, everywhere=True)
+        batch.remove(belongings.own, everywhere=True)
 
 
-def _described(connection: sqlite3.Connection, found: Belongings, others: list[Copy]) -> Forgetting:
-    own = id_list(found.own)
-    sessions = session_ids(connection, found.keys)
+def _described(
+    connection: sqlite3.Connection, belongings: Belongings, others: list[Copy]
+) -> Forgetting:
+    own = id_list(belongings.own)
+    sessions = session_ids(connection, belongings.keys)
     rows = connection.execute(
         "select s.session_key, s.title, x.root,"
         " (select count(*) from messages m where m.session_id = s.id)"
@@ -343,18 +345,20 @@ def _described(connection: sqlite3.Connection, found: Belongings, others: list[C
         " (select count(*) from prompts where session_key is null and text in ("
         f"  select text from messages where file_id in ({own}) and kind = 'prompt'))"
     ).fetchone()
-    paths = [f"{file.root}/{file.path}" for file in found.own.values()]
-    shared = [f"{file.root}/{file.path}" for file in found.shared]
+    paths = [f"{file.root}/{file.path}" for file in belongings.own.values()]
+    shared = [f"{file.root}/{file.path}" for file in belongings.shared]
     conversations = [Conversation(*row) for row in rows]
     return Forgetting(
         conversations, paths, size, messages, shared, others, unnamed, kept_beside(connection)
     )
 
 
-def _note(connection: sqlite3.Connection, found: Belongings, moment: str) -> None:
+def _note(connection: sqlite3.Connection, belongings: Belongings, moment: str) -> None:
     """Insert the rows of `forgotten`, as pending until the database file has no traces left."""
-    exclusions = {Exclusion(key, None, root) for root, key in found.keys} | found.exclusions
-    exclusions.update(found.projects.values())
+    exclusions = {
+        Exclusion(key, None, root) for root, key in belongings.keys
+    } | belongings.exclusions
+    exclusions.update(belongings.projects.values())
     connection.executemany(
         "insert into forgotten (session_key, path, root, content_length, content_hash,"
         " forgotten_at, is_pending) values (?, ?, ?, ?, ?, ?, 1)"
@@ -414,7 +418,7 @@ _LISTED = 20
 def find(connection: sqlite3.Connection, target: Target) -> tuple[set[Key], list[StoredFile]]:
     """Return the keys of the conversations to forget, and other files to forget.
 
-    `connection` returns rows by name. A transcript stands for its conversation. Raises
+    `connection` returns rows by name. A transcript means its conversation. Raises
     NotFoundError if nothing matches, and UsageError, with all matches, if several do.
     """
     root = stored_root(real_path(target.root)) if target.root else None
@@ -450,23 +454,23 @@ def _key(connection: sqlite3.Connection, key: str, root: str | None) -> Key:
 def _file(
     connection: sqlite3.Connection, name: str, root: str | None
 ) -> tuple[set[Key], list[StoredFile]]:
-    found = [
+    matches = [
         file
         for file in stored_files(connection)
         if root in (None, file.root) and name and name in _names(file)
     ]
-    if not found:
+    if not matches:
         raise NotFoundError(
             f"No session or file matches {name!r}. To see them: assoc-ingest list sessions, "
             "assoc-ingest list files"
         )
-    if len({(file.root, file.path) for file in found}) > 1:
-        places = "".join(f"\n  {file.root}/{file.path}" for file in found[:_LISTED])
-        raise UsageError(f"{len(found)} files are named {name!r}; give the path of one:{places}")
-    file = found[0]
+    if len({(file.root, file.path) for file in matches}) > 1:
+        places = "".join(f"\n  {file.root}/{file.path}" for file in matches[:_LISTED])
+        raise UsageError(f"{len(matches)} files are named {name!r}; give the path of one:{places}")
+    file = matches[0]
     if file.kind == "transcript" and file.session_key is not None:
         return {_key(connection, file.session_key, root or file.root)}, []
-    return set(), found
+    return set(), matches
 
 
 def _names(file: StoredFile) -> tuple[str, ...]:
@@ -554,7 +558,7 @@ def own_files(connection: sqlite3.Connection, keys: set[Key]) -> list[StoredFile
     return [file for file in files if file.id in own]
 
 
-def belongings(
+def find_belongings(
     connection: sqlite3.Connection, keys: set[Key], named: Iterable[StoredFile] = ()
 ) -> Belongings:
     """Find what belongs to the conversations with these keys, including copies. The files in
@@ -563,15 +567,15 @@ def belongings(
     A copy can show that a conversation is in another root, too, which is then among the keys.
     """
     files, named = list(stored_files(connection)), list(named)
-    found = Belongings(keys)
+    belongings = Belongings(keys)
     while True:
-        found = _belongings(connection, files, found.keys, named)
-        copied = _take_copies(connection, found, files)
-        if copied <= found.keys:
+        belongings = _belongings(connection, files, belongings.keys, named)
+        copied = _take_copies(connection, belongings, files)
+        if copied <= belongings.keys:
             break
-        found.keys = found.keys | copied
-    _share(connection, found, files)
-    return found
+        belongings.keys = belongings.keys | copied
+    _share(connection, belongings, files)
+    return belongings
 
 
 def _belongings(
@@ -581,71 +585,74 @@ def _belongings(
     named: Iterable[StoredFile],
 ) -> Belongings:
     """Find the conversations' own files."""
-    found = Belongings(keys)
+    belongings = Belongings(keys)
     for file in files:
         mine, parts = _keys_in(keys, file.root), parts_of(file.path)
         if is_of(file.claim, parts, mine):
             if owners(file.claim, parts):
-                found.own[file.id] = file
+                belongings.own[file.id] = file
             else:
-                _take(found, file, file.claim.session_key)
+                _take(belongings, file, file.claim.session_key)
         elif file.session_key in mine and file.claim.session_key is None:
-            _take(found, file, file.session_key)  # only its lines say whose it is
-    _take_named(connection, found, {file.id: file for file in files}, keys)
+            _take(belongings, file, file.session_key)  # only its lines say whose it is
+    _take_named(connection, belongings, {file.id: file for file in files}, keys)
     for file in named:
-        _take(found, file, None)
-    return found
+        _take(belongings, file, None)
+    return belongings
 
 
 def _take_copies(
-    connection: sqlite3.Connection, found: Belongings, files: list[StoredFile]
+    connection: sqlite3.Connection, belongings: Belongings, files: list[StoredFile]
 ) -> set[Key]:
     """Add the copies of its files; return the keys of the conversations of these copies."""
-    originals = Originals(found.exclusions)
+    originals = Originals(belongings.exclusions)
     keys: set[Key] = set()
     for file in files:
-        if file.id in found.own:
+        if file.id in belongings.own:
             continue
         fitting = originals.fitting(file.claim, file.path, file.offset, is_log=file.is_log)
         original = fitting.get(file.content) if file.content else None
         if fitting and original is None:
             original = first_of(fitting, archive.read(connection, file.id))
         if original is not None:
-            _take(found, file, original.session_key)
+            _take(belongings, file, original.session_key)
             if key := key_in_root(original, file.claim):
                 keys.add((file.root, key))
     return keys
 
 
-def _share(connection: sqlite3.Connection, found: Belongings, files: list[StoredFile]) -> None:
+def _share(connection: sqlite3.Connection, belongings: Belongings, files: list[StoredFile]) -> None:
     """Find the files that it shares with other conversations."""
-    of_rows = naming(connection, found.keys)
+    of_rows = naming(connection, belongings.keys)
     for file in files:
-        if file.id in found.own or file.claim.session_key is not None:
+        if file.id in belongings.own or file.claim.session_key is not None:
             continue
-        keys = _keys_in(found.keys, file.root)
+        keys = _keys_in(belongings.keys, file.root)
         if file.id in of_rows or (
             (file.is_log or walk.is_unnamed(file.path)) and _names_in_log(connection, file, keys)
         ):
             if walk.is_unnamed(file.path):  # it is not known which part of it to keep
-                found.own[file.id] = file
+                belongings.own[file.id] = file
                 continue
-            found.shared.append(file)
+            belongings.shared.append(file)
         if not file.is_log:
-            found.documents.append(file.id)
+            belongings.documents.append(file.id)
 
 
 def _take_named(
-    connection: sqlite3.Connection, found: Belongings, files: dict[int, StoredFile], keys: set[Key]
+    connection: sqlite3.Connection,
+    belongings: Belongings,
+    files: dict[int, StoredFile],
+    keys: set[Key],
 ) -> None:
     """Add the plan, the pasted texts and the team."""
     for file_id, key, is_of_team in _named(connection, keys):
         if file_id in files:
             file = files[file_id]
             parts = parts_of(file.path)
-            _take(found, file, key)
+            _take(belongings, file, key)
             if is_of_team and parts[0] in ("teams", "tasks") and len(parts) > 2:
-                found.exclusions.add(Exclusion(key, "/".join(parts[:2]), file.root))
+                belongings.exclusions.add(Exclusion(key, "/".join(parts[:2]), file.root))
 
 
 def _named(connection: sqlite3.Connection, keys: set[Key]) -> Iterator[tuple[int, str, bool]]:
@@ -660,9 +667,9 @@ def _named(connection: sqlite3.Connection, keys: set[Key]) -> Iterator[tuple[int
     yield from ((*row, True) for row in _of_teams(connection, sessions))
 
 
-def _take(found: Belongings, file: StoredFile, key: str | None) -> None:
-    found.own[file.id] = file
-    found.exclusions.add(Exclusion(key, file.path, file.root, file.content))
+def _take(belongings: Belongings, file: StoredFile, key: str | None) -> None:
+    belongings.own[file.id] = file
+    belongings.exclusions.add(Exclusion(key, file.path, file.root, file.content))
 
 
 def _keys_in(keys: Iterable[Key], root: str) -> frozenset[str]:
@@ -699,7 +706,7 @@ def _of_teams(connection: sqlite3.Connection, sessions: str) -> list[tuple[int, 
 
 def naming(connection: sqlite3.Connection, keys: Iterable[Key]) -> set[int]:
     """Return the ids of files with rows that name one of the conversations."""
-    found: set[int] = set()
+    ids: set[int] = set()
     for table, column in REFERENCES.items():
         for root, key in keys:
             rows = connection.execute(
@@ -708,8 +715,8 @@ def naming(connection: sqlite3.Connection, keys: Iterable[Key]) -> set[int]:
                 f" where t.{column} = ?1 and coalesce(?2, x.root) = x.root",
                 (key, root),
             )
-            found.update(file_id for (file_id,) in rows)
-    return found
+            ids.update(file_id for (file_id,) in rows)
+    return ids
 
 
 @dataclass(frozen=True, slots=True)

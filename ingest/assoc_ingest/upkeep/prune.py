@@ -26,12 +26,10 @@ from ..store.rows import CONDITIONS
 #
 # What is removed cannot be recovered, so a clock that was wrong during one sync must not decide:
 #
-# - a time before the file was seen, read or written, or before the first sync, is not plausible.
-#   Such
-#   files are kept and listed (`Kept`);
-# - an age is counted from sync to sync. The time between two syncs counts for at most half of it,
-#   so
-#   that one wrong clock, or one long pause, does not make anything old enough. A user who knows
+# - A time before the file was seen, read or written, or before the first sync, is not plausible.
+#   Such files are kept and listed (`Kept`).
+# - An age is counted from sync to sync. The time between two syncs counts for at most half of it,
+#   so that one wrong clock, or one long pause, does not make anything old enough. A user who knows
 #   better can give a date.
 
 
@@ -156,7 +154,7 @@ class Removal:
     entries: int
     """Other entries of lists: conversations, members, todos and the like."""
     before: str | None
-    """The requested limit: only what went missing before this time is removed."""
+    """The limit: only data that went missing before this time is removed."""
     kept: list[Kept]
     """Files that are kept because it is not certain when they went missing."""
     kept_entries: int

@@ -104,7 +104,7 @@ def rebuild(path: Path, progress: Progress | None = None, jobs: int | None = Non
     if not path.exists():
         raise database.no_index(path)
     try:
-        with database.writing(path) as connection, damage_is_told():
+        with database.writing(path) as connection, damage_as_our_error():
             return rebuild_into(connection, progress, jobs, checks_pages=True)
     except DamagedError as error:
         is_outdated = isinstance(error, OutdatedError)
@@ -233,7 +233,7 @@ def _check(connection: sqlite3.Connection) -> None:
 
     Raises DamagedError if something is wrong, and sqlite3.Error if the disk fails.
     """
-    with damage_is_told(), fresh_schema() as schema:
+    with damage_as_our_error(), fresh_schema() as schema:
         (first,) = connection.execute("pragma integrity_check(1)").fetchone()
         problems = [*check_schema(connection, schema), *check_references(connection)]
     if first != "ok" or any(problem.remedy == REBUILD for problem in problems):
@@ -262,7 +262,7 @@ def checked_meanwhile(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def damage_is_told() -> Iterator[None]:
+def damage_as_our_error() -> Iterator[None]:
     """Turn SQLite's error that the database is damaged into ours; let other errors through."""
     try:
         yield
