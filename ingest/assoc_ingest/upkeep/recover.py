@@ -282,8 +282,8 @@ def _copy_tables(damaged: sqlite3.Connection, path: Path, sound: sqlite3.Connect
             for table in broken:
                 recovered.traces[table.name] = traces_in_indexes(sound, raw, table)
             if broken:
-                found = rows_on_stray_pages(raw, broken, recovered.traces)
-                _insert_found(sound, broken, found, recovered.traces)
+                rows = rows_on_stray_pages(raw, broken, recovered.traces)
+                _insert_found(sound, broken, rows, recovered.traces)
         for table in broken:
             if not is_healed(sound, table, recovered.traces[table.name]):
                 recovered.holes[table.name] = len(table.holes)
@@ -404,10 +404,10 @@ class _Rows:
         """
         step = 1
         while last + step < FARTHEST:
-            found = self._can_read_after(last + step)
-            if found is None:
+            is_readable = self._can_read_after(last + step)
+            if is_readable is None:
                 return None
-            if found:
+            if is_readable:
                 low, high = last + step // 2, last + step
                 while low + 1 < high:
                     middle = (low + high) // 2
@@ -506,12 +506,12 @@ def _agrees(table: Table, row: Row, traces: Traces) -> bool:
 def _insert_found(
     sound: sqlite3.Connection,
     tables: Iterable[Table],
-    found: Iterable[tuple[Table, Row]],
+    rows: Iterable[tuple[Table, Row]],
     traces: dict[str, Traces],
 ) -> None:
-    """Insert rows that were found; of incomplete rows, add what is readable to `traces`."""
+    """Insert whole rows; add what is readable of incomplete ones to `traces`."""
     whole: dict[str, list[list[Any]]] = {}
-    for table, row in found:
+    for table, row in rows:
         values = [row.id, *row.values[1:]]
         if not any(isinstance(value, Lost) for value in values):
             waiting = whole.setdefault(table.name, [])
@@ -888,8 +888,8 @@ def _path_of(connection: sqlite3.Connection, owner: _Owner) -> str | None:
 def _drop_broken_references(connection: sqlite3.Connection) -> None:
     """Set references to missing rows to null; delete rows that must have one."""
     broken = 'select distinct "table", fkid from pragma_foreign_key_check'
-    while found := connection.execute(broken).fetchall():
-        for table, number in found:
+    while references := connection.execute(broken).fetchall():
+        for table, number in references:
             keys = connection.execute(f"pragma foreign_key_list({table})").fetchall()
             ((parent, column),) = ((key[2], key[3]) for key in keys if key[0] == number)
             is_needed = _value_of(
@@ -1071,7 +1071,7 @@ class Pages:
 
     def leaves_of(self, root: int) -> set[int]:
         """Return the numbers of the pages with rows that the root of a table leads to."""
-        found = {root}
+        numbers = {root}
         pending = [root]
         while pending:
             try:
@@ -1083,25 +1083,25 @@ class Pages:
                         for place in (start + 8, *_places(page, start, 12))
                         for child in struct.unpack_from(">I", page, place)
                     }
-                    pending += led - found
-                    found |= led
+                    pending += led - numbers
+                    numbers |= led
             except _NONSENSE:
                 continue
-        return found
+        return numbers
 
     def _free(self) -> set[int]:
         """Return the free pages: they contain rows that were deleted."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         (trunk,) = struct.unpack_from(">I", self.page(1), 32)
-        while trunk and trunk not in found:
-            found.add(trunk)
+        while trunk and trunk not in numbers:
+            numbers.add(trunk)
             try:
                 page = self.page(trunk)
                 trunk, count = struct.unpack_from(">II", page)
-                found.update(struct.unpack_from(f">{min(count, self.size)}I", page, 8))
+                numbers.update(struct.unpack_from(f">{min(count, self.size)}I", page, 8))
             except _NONSENSE:
                 break
-        return found
+        return numbers
 
     def entries(self, root: int) -> Iterator[list[Any]]:
         """Yield the reachable entries of an index; the last value is the id of the row."""

@@ -70,8 +70,8 @@ def select(
     matches, if the name is ambiguous.
     """
     ids = _ids(connection, name)
-    if found := _selected(connection, ids, generation):
-        return found
+    if selected := _selected(connection, ids, generation):
+        return selected
     raise NotFoundError(f"No file of {name!r} has a generation {generation}.")
 
 

@@ -749,8 +749,8 @@ def _differences(
 
 def _filled(connection: sqlite3.Connection, file_id: int) -> set[str]:
     """Return the tables with rows of a file. Most have none, and a query for each costs more."""
-    found = connection.execute(_FILLED, {"file": file_id}).fetchone()
-    return {table for table, has_rows in zip(_TABLES, found, strict=True) if has_rows}
+    filled = connection.execute(_FILLED, {"file": file_id}).fetchone()
+    return {table for table, has_rows in zip(_TABLES, filled, strict=True) if has_rows}
 
 
 _TABLES = sorted(set(TABLES.values()))
@@ -1116,7 +1116,7 @@ def file_system(path: Path, mounts: Iterable[str] | None = None) -> str | None:
         fields = before.split(" ")
         if len(fields) < 5 or not after:
             continue
-        point = Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), fields[4]))
+        point = Path(re.sub(r"\\([0-7]{3})", lambda escape: chr(int(escape[1], 8)), fields[4]))
         # A later mount hides earlier ones.
         if path.is_relative_to(point) and len(point.parts) >= best:
             best, kind = len(point.parts), after.split(" ")[0]
