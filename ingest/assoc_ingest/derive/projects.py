@@ -308,7 +308,7 @@ and not exists (
 """
 
 # Agents keep projects each in its own home, and under names of its own. Those in one directory are
-# one project to people: the first of them stands for all.
+# one project to people: the first of them represents all.
 _SAME_AS = """
 update projects set same_as = s.same_as from (
     select p.id, (

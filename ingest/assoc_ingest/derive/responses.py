@@ -37,7 +37,7 @@ _IS_REPEATED = """exists (
     select 1 from messages m join messages o on o.id = m.copy_of and o.file_id = m.file_id
     where m.file_id = u.file_id and m.byte_offset = u.byte_offset
 )"""
-"""Does the file have lines of the response again? Then nobody knows how much was written once."""
+"""Does the file have lines of the response again? Then what was written once is not known."""
 
 
 def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:

@@ -337,7 +337,7 @@ class LineIndex:
         )
         for start, end, count in rows:
             if start != self._borders[-1] or end <= start:
-                break  # behind a gap nobody knows the numbers
+                break  # behind a gap, line numbers are not known
             self._borders.append(end)
             self._counts.append(count)
         self._breaks = [0]  # line breaks before each frame, as far as they were asked for

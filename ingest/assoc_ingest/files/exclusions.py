@@ -221,7 +221,7 @@ def log_without(
     are parsed as if it had always been blank: that is how its archived bytes will be read, and what
     the context of the file continues from. They are parsed once more, all at once, since records of
     several lines are put together: a call and its result are one. A piece of a line too long to be
-    decoded is blanked, since nobody can tell what it names.
+    decoded is blanked, since it is not known what it names.
     """
     if not stretch.lines:
         blank = re.sub(rb"[^\n]", b" ", stretch.data)

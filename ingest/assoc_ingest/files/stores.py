@@ -371,7 +371,7 @@ def most_bytes(work: Work) -> int:
 # Each listing and each entry is one short transaction: the program cannot shorten its log before
 # it ends. Only the statements of the source run (`entry.Database`), on tables, never on views or
 # on columns that are calculated while they are read: there would be no end to what they may do. A
-# row with a value of more than `MAX_LINE` bytes is left out, and a line stands for it.
+# row with a value of more than `MAX_LINE` bytes is left out, and a line says so.
 
 
 _WAIT = 2.0  # seconds that a locked database is waited for

@@ -66,8 +66,8 @@ def in_full(path: str, cwd: str | None) -> str:
 # ------------------------------------------------------------------------------------------------
 # Shared by sources of agents: values without the bytes of images, and without signatures.
 #
-# Programs keep what only a model's provider can read in their conversations: encrypted reasoning,
-# signatures of thoughts. Nobody can read it, and it is larger than what was said.
+# Conversations contain data that only the model's provider can read: encrypted reasoning,
+# signatures of thoughts. It is larger than the text itself.
 
 
 _OPAQUE = frozenset(
@@ -324,7 +324,6 @@ class ChatReader(Reader):
         self._block += 1
 
     def add_row(self, kind: str, text: str, role: str, block: int, is_error: int) -> None:
-        """Add the row of a block of the line."""
         is_cut = 0
         if len(text) > MAX_TEXT:
             text = text[:MAX_TEXT]

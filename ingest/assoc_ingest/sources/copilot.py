@@ -276,7 +276,6 @@ class Events(ChatReader):
         self._agent: str | None = None
 
     def take(self, value: JSONObject) -> None:
-        """Take one event in."""
         kind, data = self.text(value, "type") or "", self.mapping(value, "data")
         self._agent = self._agent_of(value, data)
         is_said = _is_said(kind, data)

@@ -49,7 +49,7 @@ from .reader import JSONObject, Reader, document_text, items_at, nothing_in
 from .tokens import beside_cache
 
 # ------------------------------------------------------------------------------------------------
-# Tool calls of Gemini CLI: what each tool does, what it gave, and what else is kept of both.
+# Tool calls of Gemini CLI: what each tool does, its output, and what else is kept of both.
 
 
 action_of = actions(
@@ -69,7 +69,7 @@ _OF_CALLS = frozenset(["id", "name", "args", "result", "description", "timestamp
 
 
 def result_text(call: JSONObject) -> str:
-    """Return what the tool gave to the model; else what it showed."""
+    """Return the output that the model saw; if there is none, the one that the person saw."""
     result = call.get("result")
     texts = map(_text_of, result if isinstance(result, list) else [result])
     return "\n".join(filter(None, texts)) or string(call.get("resultDisplay")) or ""
@@ -83,7 +83,7 @@ def _text_of(part: object) -> str:
 
 
 def rest_of(value: JSONObject) -> JSONObject:
-    """Return a message without what its rows have, and without what nobody can read."""
+    """Return a message without what its rows have, and without opaque fields."""
     bare = mapping(readable(without(value, _IN_ROWS if "type" in value else _ITSELF)))
     if isinstance(stated := bare.get("$set"), dict):
         bare["$set"] = without(stated, _ITSELF)
@@ -115,10 +115,10 @@ def rest_of(value: JSONObject) -> JSONObject:
 # - `$set.messages` repeats all messages as the model gets them, when a conversation is resumed or
 #   compressed: those with unknown ids give rows.
 # - `$rewindTo` takes back that message and everything after it; with an unknown id, everything.
-# - Nobody typed a message that begins with `<session_context>` or `<state_snapshot>`, a part after
-#   `--- Content from referenced files ---`, or `System: Please continue.`, which follows an answer
-#   that came to nothing. A user message of nothing but `functionResponse`
-#   repeats the results of calls.
+# - No person typed a message that begins with `<session_context>` or `<state_snapshot>`, a part
+#   after `--- Content from referenced files ---`, or `System: Please continue.`, which follows an
+#   answer that came to nothing. A user message of nothing but `functionResponse` repeats the
+#   results of calls.
 # - **Tokens** are those of one request, not sums. The input includes what was read from the cache,
 #   and the output does not include thoughts.
 # - A `.json` file that is resumed becomes a `.jsonl` file with the same ids, so a message is

@@ -24,7 +24,7 @@ Ids of messages and parts ascend with time; those of sessions descend. A change 
 all that is in the other tables, which can be a hundred times as large.
 
 The package is larger than that of an agent with one kind of files: both stores have to give the
-same lines, and copies are told by what they say, because forks do not name their origin.
+same lines, and copies are recognised by their content, because forks do not name their origin.
 """
 
 from __future__ import annotations

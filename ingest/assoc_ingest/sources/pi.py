@@ -70,7 +70,7 @@ _action_of = actions(
     ask="question questionnaire",
 )
 _KEPT = frozenset(["model_change", "thinking_level_change", "label", "custom", "context_edit"])
-"""Entries that nobody said; they are kept as they are."""
+"""Entries that are not part of the conversation; they are kept unchanged."""
 
 TYPES = _KEPT.union(
     ["session", "message", "compaction", "branch_summary"],
@@ -126,7 +126,6 @@ class Entries(ChatReader):
         self._key = ""
 
     def take(self, value: JSONObject) -> None:
-        """Take one line in."""
         kind = string(value.get("type")) or ""
         message = self.mapping(value, "message") if kind == "message" else {}
         role = string(message.get("role"))
@@ -263,7 +262,7 @@ class Entries(ChatReader):
 
 
 def _bare(value: JSONObject) -> JSONObject:
-    """Return an entry without what its rows have, and without what nobody can read."""
+    """Return an entry without what its rows have, and without opaque fields."""
     bare = mapping(readable(value))
     if isinstance(message := bare.get("message"), dict):
         bare["message"] = without(message, _IN_ROWS)

@@ -481,7 +481,7 @@ class Reader:
     def document(self, lines: Iterable[Line]) -> Iterator[JSONObject]:
         """Yield the object of a document; an empty or truncated document is quarantined.
 
-        So is a document with more than one object: nobody can tell which part counts.
+        So is a document with more than one object: it is not known which part counts.
         """
         (line,) = lines
         if not line.data.strip():
@@ -568,14 +568,12 @@ class Reader:
         return None
 
     def whole(self, value: JSONObject, key: str) -> int | None:
-        """Return an integer."""
         found = value.get(key)
         number = integer(int(found) if isinstance(found, float) and found % 1 == 0 else found)
         self._expect(found is None or number is not None, key, found)
         return number
 
     def number(self, value: JSONObject, key: str) -> float | None:
-        """Return a number."""
         found = value.get(key)
         is_number = isinstance(found, int | float) and not isinstance(found, bool)
         self._expect(found is None or is_number, key, found)

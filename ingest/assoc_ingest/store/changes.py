@@ -1,9 +1,9 @@
-"""Notes which rows a transaction changes, for those who keep a second record equal to this one.
+"""Notes which rows a transaction changes, for a second record that is kept equal to this one.
 
 Temporary triggers of the writer's connection gather what changes, whatever statement does it: a
 sync, a derived fact, `forget`, `prune`. `settle` notes it in `changes` and `changed_rows` within
-the same transaction. That makes an append a sixth dearer, so nothing is noted where nobody keeps a
-second record, and what was noted before is removed: whoever asks later has to compare everything.
+the same transaction. That makes an append about 17 % slower, so nothing is noted if there is no
+second record, and earlier notes are removed: a later push has to compare everything.
 
 A row that was read from a file changes that file, from a place on: where the row's line begins.
 Rows that outlive files (sessions, tasks ...) change by themselves. Not noted is what every sync
@@ -177,10 +177,10 @@ def has_second_record(connection: sqlite3.Connection) -> bool:
 
 
 def _forget_all(connection: sqlite3.Connection) -> None:
-    """Leave no change with which a second record could believe to be in step.
+    """Remove all changes, so that no second record can seem to be up to date.
 
-    Changes are then counted from 1 again. What was forgotten before is told to whoever compares
-    everything, and to nobody else.
+    Changes are then counted from 1 again. What was forgotten before is reported only to a
+    push that compares everything.
     """
     if connection.execute("select 1 from changes limit 1").fetchone():
         # Not left to the cascade: a database is mended without foreign keys.

@@ -483,7 +483,7 @@ def _message_merge() -> str:
 def _statement_merge() -> str:
     """Merge the halves of a statement: the first call in the file, and the first result.
 
-    The call says what it is and where it stands. Where a plan was saved, only the result says.
+    The call says what it is and where it is. Where a plan was saved, only the result says.
     """
     is_call = "stated is null and excluded.stated is not null"
     of_call = ("kind", "list_key", "timestamp", "byte_offset", "byte_length", "block")

@@ -5,7 +5,7 @@ however long it takes and whatever it allocates. So such a statement runs where 
 any moment, where memory has a limit, and where nothing else waits for it:
 
 - the database is open for reading only, and an authorizer refuses everything else;
-- the process ends when its time is over, when it is told to (`kill`), and when this one ends;
+- the process ends when its time is over, when `kill` is called, and when this one ends;
 - memory, temporary files, values, columns, rows and bytes are counted while the answer is made.
 
 A process is kept for the next statement, as long as it has not been ended.
@@ -188,7 +188,7 @@ class SqlProcess:
             process.kill()
             for stream in (process.stdin, process.stdout):
                 if stream is not None:
-                    with suppress(OSError):  # what was not written yet is for nobody
+                    with suppress(OSError):  # nobody reads what was not written yet
                         stream.close()
             process.wait()
 

@@ -75,8 +75,6 @@ AT_RISK = 1024 * 1024 * 1024
 
 
 class SyncOptions(NamedTuple):
-    """Options of a sync."""
-
     source: str | None = None
     """Only roots of this kind."""
     full: bool = False

@@ -502,8 +502,6 @@ _LOG_RATE = 64 * 1024 * 1024  # bytes of write-ahead log beyond its limit for on
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """Options of a watch."""
-
     source: str | None = None
     """Only roots of this kind."""
     rescan: float = 30.0

@@ -18,6 +18,9 @@ How it works:
    long, so the result for this item is what `give_up` says, and the others are done again.
 5. At the end, in whatever way, the workers are killed. They write no files, so nothing is left.
    If this process is killed, the workers see their standard input end.
+
+`ProcessPoolExecutor` cannot do 3 and 4: when one of its processes dies, all jobs fail, none can be
+ended alone, and a result arrives as a whole.
 """
 
 from __future__ import annotations
@@ -83,13 +86,13 @@ class Job(Protocol):
         ...
 
 
-def main() -> None:
+def run_worker() -> None:
     """Do jobs until standard input ends."""
     out = os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 1)  # whatever else is printed is no message
     jobs: SimpleQueue[Job] = SimpleQueue()
-    Thread(target=_take, args=(os.fdopen(os.dup(0), "rb"), jobs), daemon=True).start()
+    Thread(target=_receive_jobs, args=(os.fdopen(os.dup(0), "rb"), jobs), daemon=True).start()
     gc.disable()  # records have no cycles
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
@@ -101,7 +104,7 @@ def main() -> None:
         _do(jobs.get(), out, watchdog)
 
 
-def _take(given: BinaryIO, jobs: SimpleQueue[Job]) -> None:
+def _receive_jobs(given: BinaryIO, jobs: SimpleQueue[Job]) -> None:
     try:
         while True:
             jobs.put(pickle.load(given))  # noqa: S301 - only the writer has the other end
@@ -175,7 +178,9 @@ def command() -> list[str]:
     happens to be started.
     """
     places = [place or str(Path.cwd()) for place in sys.path]
-    code = f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import main; main()"
+    code = (
+        f"import sys; sys.path[:] = sys.argv[1:]; from {__name__} import run_worker; run_worker()"
+    )
     return [sys.executable, "-I", "-X", f"utf8={sys.flags.utf8_mode}", "-c", code, *places]
 
 

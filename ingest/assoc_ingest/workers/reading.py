@@ -328,7 +328,7 @@ def _given_up(item: Work) -> list[Step]:
 
 
 GIVEN_UP = [b"given up"]
-"""Stands for the pieces of a file whose parser did not come to an end."""
+"""In place of the pieces of a file whose parser did not finish."""
 
 
 @dataclass(frozen=True, slots=True)

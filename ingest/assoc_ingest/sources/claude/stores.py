@@ -728,7 +728,7 @@ def settings(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 # file-history/<S>/<16hex>@v<N>                             copies of the user's files: never opened
 # ```
 #
-# Whatever else lies below a session is not opened and becomes an issue, unless it is a text with
+# Any other file below a session is not opened and becomes an issue, unless it is a text with
 # the extension of one; so do `server-sessions.json`, `remote-agents/`, and reports in `usage-
 # data/`.
 #

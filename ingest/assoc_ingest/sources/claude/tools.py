@@ -206,5 +206,5 @@ class AroundClaude(ChatReader):
 
     @staticmethod
     def status_of(text: str, *, is_error: bool) -> str:
-        """What stands in place of a result if a person did not allow the call is the same."""
+        """A declined call has the same text in place of a result as in Claude Code."""
         return status_of(text, None, is_error=is_error)

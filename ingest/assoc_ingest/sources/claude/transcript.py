@@ -80,13 +80,13 @@ from .stores import UNTITLED, encoded, item_of, named_after, team_key, title_of
 # ------------------------------------------------------------------------------------------------
 # The text of attachments: what Claude Code added to the context, of which kind, and where.
 #
-# `_LEAVES` says for each kind that is known where its text stands: keys from the attachment on,
+# `_LEAVES` says for each known kind where its text is: keys from the attachment on,
 # lists on the way are walked through; a path that ends in `*` means all text below it. A kind
 # without a path has no text of its own (a mode, a count, a path), or its text is stored elsewhere
 # (the plan). Of any other kind, all strings up to a length are its text, but not ids, hashes and
 # signatures. `rendered` repeats the text as the model saw it, and counts only where there is no
-# other. `prompt_snapshot` has the system prompt and the schemas of all tools; nobody searches for
-# that, so only the archive has it.
+# other. `prompt_snapshot` has the system prompt and the schemas of all tools; it is not worth
+# searching, so only the archive has it.
 
 
 _LEAVES = {
@@ -145,7 +145,7 @@ _LEAVES = {
 }
 
 KINDS = frozenset(_LEAVES)
-"""The kinds whose text is known to stand somewhere, or nowhere."""
+"""The kinds for which it is known where their text is, or that they have none."""
 
 _NOT_SEARCHED = "prompt_snapshot"
 _PATHS = {kind: tuple(tuple(path.split(".")) for path in paths) for kind, paths in _LEAVES.items()}
@@ -1245,7 +1245,7 @@ class TranscriptReader(ChatReader):
             self._newer(kind, line)
 
     def _newer(self, kind: str, line: JSONObject) -> None:
-        """Read the lines of versions since August 2026, and those that nobody knows yet."""
+        """Read the lines of versions since August 2026, and those that are not known yet."""
         if kind in LINEAGE:
             self._add_lineage(kind, line)
         elif kind == "relocated":

@@ -117,7 +117,7 @@ class Outcome(NamedTuple):
 
 
 def deed_of(name: str | None, arguments: Mapping[str, object], text: str, cwd: str | None) -> Deed:
-    """Return what a call does. `text` is its input as it stands, `cwd` where it runs."""
+    """Return what a call does. `text` is its unparsed input, `cwd` where it runs."""
     command = command_of(arguments)
     cwd = string(arguments.get("workdir")) or cwd
     if name == "apply_patch" or (command is not None and _is_patch(command)):
@@ -217,7 +217,7 @@ def _part(part: object) -> str:
 
 
 def image_of(url: str) -> str:
-    """Return what stands for an image: of its data, only the type and the length."""
+    """Describe an image by the type and the length of its data."""
     if not url.startswith("data:"):
         return f"[image {url[:1000]}]"
     kind, _, data = url[5:].partition(",")
@@ -243,7 +243,7 @@ def without_data(value: object, depth: int = 0) -> object:
 
 
 DROPPED = ("encrypted_content", "base_instructions", "dynamic_tools", "env")
-"""Fields that no row has: what nobody can read, the program's own instructions, and the
+"""Fields that no row has: encrypted text, the program's own instructions, and the
 environment of a command, which contains secrets."""
 
 TELLING = (
@@ -472,7 +472,7 @@ def _after_blanks(text: str, start: int) -> int:
 # 3. A second `session_meta` with another id: the lines after it were copied, most of them with the
 #    time of the copy. The own part begins with the first turn that is younger than the thread: ids
 #    of turns and threads are UUIDs of version 7, which begin with their time. For other ids, the
-#    time when the turn started counts. Without either, nobody can tell: see `is_sure`.
+#    time when the turn started counts. Without either, it is not known: see `is_sure`.
 # 4. `forked_from_id` without a second `session_meta`: some versions copied lines, others did not.
 #    Turns tell as in 3, but what was spent before the first younger one is compared with what the
 #    parent spent: see `derive/responses.py`.
@@ -655,7 +655,6 @@ class Items(ChatReader):
         return super().finish()
 
     def item(self, item: JSONObject) -> None:
-        """Take an item in."""
         kind = string(item.get("type")) or ""
         self.identify(kind, item)
         self.counts_next = True
@@ -788,7 +787,7 @@ class Items(ChatReader):
     def _call(
         self, item: JSONObject, arguments: JSONObject, text: str, given: str | None = None
     ) -> None:
-        """Add a call; `given` is its input as it stands, if `text` wraps it."""
+        """Add a call; `given` is its original input, if `text` wraps it."""
         name, space = self.name(item, "name"), string(item.get("namespace"))
         call = self.name(item, "call_id") or (
             self.name(item, "id") if item.get("type") == "local_shell_call" else None
@@ -850,7 +849,7 @@ class Items(ChatReader):
             self.records.append(AgentLink(folded(agent), call, BY_RESULT, self.start))
 
     def keep_payload(self, kind: str, payload: JSONObject, taken: tuple[str, ...] = ()) -> None:
-        """Keep what a line states that has no row, without what nobody can read."""
+        """Keep what a line states that has no row, without encrypted fields."""
         rest = mapping(without_data(payload))
         self.keep(left_over(rest, taken), kind=kind, moment=self.moment, is_silent=True)
 
@@ -890,7 +889,7 @@ ITEMS: dict[str, Callable[[Items, JSONObject], None]] = {
 # ```
 #
 # If the call is an item that has no output yet, they add to it what its output may not say. If it
-# was answered that it still runs, they say what it gave in the end. In code mode, an item `exec`
+# was answered that it still runs, they contain its final output. In code mode, an item `exec`
 # holds a program that runs any number of operations: these have rows.
 
 
@@ -989,7 +988,7 @@ def _status(about: JSONObject, code: int | None) -> str:
 
 
 def _output(about: JSONObject) -> str:
-    """Return what an operation gave."""
+    """Return the output of an operation."""
     for key in ("aggregated_output", "formatted_output", "stdout"):
         if text := string(about.get(key)):
             return text
