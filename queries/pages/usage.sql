@@ -93,31 +93,15 @@ left join (
 ) u on u.session_id = s.id
 where s.id in (select value from json_each(nullif(:sessions, '')))
 
--- name: sessions_partial
--- Partial responses of sessions, by model
--- Of the sessions in the JSON array :sessions of their ids. The measures are those of usage_partial.
+-- name: partial_responses
+-- Partial responses of sessions and their subagents, by model
+-- Of the sessions in the JSON array :sessions of their keys; a session or subagent that two homes
+-- have is two of them, with one key. The measures are those of usage_partial.
 select
-    c.session_id,
-    c.model,
-    count(*) as partial,
-    sum(c.written_bytes is null) as unmeasured,
-    sum(iif(c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
-    sum(c.written_bytes) as written_bytes,
-    sum(iif(c.written_bytes is not null, c.output_tokens * c.output_price, 0)) as begun_worth,
-    sum(c.written_bytes * c.output_price) as written_worth
-from response_costs c
-where c.session_id in (select value from json_each(nullif(:sessions, '')))
-  and c.partial = 1
-group by c.session_id, c.model
-
--- name: subagents_partial
--- Partial responses of subagents, by model
--- Of the subagents in the JSON array :agents of their keys. A subagent that two homes have is two
--- rows with one key. The measures are those of usage_partial.
-select
-    a.id,
-    a.agent_key,
+    s.id as session_id,
     s.session_key,
+    a.id as subagent_id,
+    a.agent_key,
     c.model,
     count(*) as partial,
     sum(c.written_bytes is null) as unmeasured,
@@ -125,12 +109,12 @@ select
     sum(c.written_bytes) as written_bytes,
     sum(iif(c.written_bytes is not null, c.output_tokens * c.output_price, 0)) as begun_worth,
     sum(c.written_bytes * c.output_price) as written_worth
-from subagents a
-join response_costs c on c.subagent_id = a.id
-left join sessions s on s.id = a.session_id
-where a.agent_key in (select value from json_each(nullif(:agents, '')))
+from sessions s
+join response_costs c on c.session_id = s.id
+left join subagents a on a.id = c.subagent_id
+where s.session_key in (select value from json_each(nullif(:sessions, '')))
   and c.partial = 1
-group by a.id, c.model
+group by s.id, a.id, c.model
 
 -- name: output_rates
 -- Output tokens for each byte that a model writes

@@ -13,17 +13,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
 from difflib import SequenceMatcher, get_close_matches
-from itertools import takewhile
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple, NoReturn
 
 from .. import sql, terminal
 from ..errors import NotFoundError, UsageError
 from ..paths import comparable, comparable_name, here, slashed
-from .refs import find_session
+from .refs import find_session, shared_length
 
 # ------------------------------------------------------------------------------------------------
-# What a name that does not exist may have been meant to be: "Did you mean ...?".
+# Suggests names for one that does not exist: "Did you mean ...?".
 
 
 _LEAST = 3  # letters; fewer are part of too many names
@@ -31,7 +30,7 @@ _NEAREST = 3
 
 
 def did_you_mean(name: str, known: Iterable[str], *, quoted: bool = False) -> str:
-    """Return a question that suggests the nearest names, with a space before it; '' if none is."""
+    """Return a question with the nearest names, and a space before it; '' if none is near."""
     names = {other.casefold(): other for other in known}
     wanted = name.casefold()
     near = get_close_matches(wanted, names, 1)
@@ -45,13 +44,14 @@ def did_you_mean(name: str, known: Iterable[str], *, quoted: bool = False) -> st
 # ------------------------------------------------------------------------------------------------
 # Which projects `--project` means, decided in one place: an id, a path, or a name.
 #
-# 1. An absolute path means what is exactly there, and so do `.`, `~` and what begins with them.
-# 2. A number is an id, as `list projects --json` has it.
-# 3. Anything else is a name, or the name of the directory below `projects/`, letter by letter.
-# 4. Reading commands also accept other case, or a part of a name or path that only one has.
-#    There a name means the worktrees of that repository, too: what was said in them is about it.
+# 1. An absolute path is the project at exactly that path. So are `.`, `~` and paths that begin so.
+# 2. A number is an id, as printed by `list projects --json`.
+# 3. Anything else is a name, or the name of the directory below `projects/`, in the same case.
+# 4. Commands that read also accept another case, and a part of a name or path if only one project
+#    has it. For them, a name includes the worktrees of that repository: what was said there is
+#    about it, too.
 #
-# What removes takes the first three only, and nothing that could mean two projects.
+# Commands that remove accept only the first three, and nothing that could mean two projects.
 
 
 _LISTED = 20
@@ -77,9 +77,9 @@ def find_projects(
 ) -> list[int]:
     """Return the ids of the projects that `project` means: at least one.
 
-    One directory is a project in each root that knows it. With `exactly`, the ids are those of one
-    directory, and the text names it in full. Raises NotFoundError with the nearest, and UsageError
-    with all that could be meant.
+    A directory is a project in each root that knows it. With `exactly`, the text must name one
+    directory in full. Raises NotFoundError with the nearest, and UsageError with all that the text
+    could mean.
     """
     known = sql.ask(connection, "pages/project_names").fetchall()
     path = as_path(project)
@@ -105,7 +105,7 @@ def find_projects(
 
 
 def as_path(project: str) -> str | None:
-    """Return the absolute path that `project` states, None if it is an id or a name."""
+    """Return `project` as an absolute path, None if it is an id or a name."""
     text = slashed(project) if PureWindowsPath(project).is_absolute() else project
     if text.split("/")[0] in (".", ".."):
         directory = here()
@@ -141,22 +141,22 @@ def _at(path: str, known: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
 
 
 def _in_other_case(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return what has one name that differs from the text in case only; nothing if two have."""
-    found = [row for row in known if (row["name"] or "").casefold() == project.casefold()]
-    return found if len({row["name"] for row in found}) == 1 else []
+    """Return the projects whose name differs only in case, if they all have the same name."""
+    rows = [row for row in known if (row["name"] or "").casefold() == project.casefold()]
+    return rows if len({row["name"] for row in rows}) == 1 else []
 
 
 def _loosely(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return what has this name in other case, else what has the text in its name or path."""
+    """Return the projects with this name in any case or, if none, with the text in name or path."""
     wanted = project.casefold()
     tests: tuple[Callable[[str], bool], ...] = (
         lambda text: text == wanted,
         lambda text: bool(wanted) and wanted.replace("\\", "/") in text,
     )
     for fits in tests:
-        found = [row for row in known if any(fits(text.casefold()) for text in _texts(row))]
-        if found:
-            return found
+        rows = [row for row in known if any(fits(text.casefold()) for text in _texts(row))]
+        if rows:
+            return rows
     return []
 
 
@@ -177,7 +177,7 @@ def _place(row: sqlite3.Row) -> str:
 
 
 def _same(found: list[sqlite3.Row], known: list[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return the projects in the directories of these: those of each agent and home."""
+    """Return all projects in the same directories: each agent and home has its own."""
     directories = {row["same_as"] or row["id"] for row in found}
     return [row for row in known if (row["same_as"] or row["id"]) in directories]
 
@@ -191,7 +191,7 @@ def _worktrees(found: list[sqlite3.Row], known: list[sqlite3.Row]) -> list[sqlit
 
 
 def _only(project: str, rows: list[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return the rows of one directory; raise if they are of several."""
+    """Return the rows; raise if they are of several directories."""
     if len({_place(row) for row in rows}) > 1:
         raise UsageError(
             f"{project!r} matches {len(rows)} projects; give the path or id of one:{_listed(rows)}"
@@ -226,10 +226,10 @@ def _missing_path(path: str, known: list[sqlite3.Row]) -> NoReturn:
 
 
 def _nearest(wanted: list[str], known: dict[str, list[str]]) -> str | None:
-    """Return what begins like `wanted` for the longest way, and among those looks most like it."""
+    """Return the path that shares most of its first parts, among those the most similar one."""
     if not known:
         return None
-    shared = {text: _shared(wanted, parts) for text, parts in known.items()}
+    shared = {text: shared_length(wanted, parts) for text, parts in known.items()}
     longest = max(shared.values())
     if longest < _LEAST_SHARED:
         return None
@@ -243,13 +243,8 @@ def _nearest(wanted: list[str], known: dict[str, list[str]]) -> str | None:
     return max(candidates[:_COMPARED], key=likeness)
 
 
-def _shared(one: list[str], other: list[str]) -> int:
-    pairs = zip(one, other, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
 # ------------------------------------------------------------------------------------------------
-# Parses times as people write them; what `since` and `until` mean, wherever they can be given.
+# Parses times as people write them. `since` and `until` mean the same wherever they can be given.
 #
 #     30m, 12h                 that long ago, to the second
 #     7d, 2w, last 7 days      the last 7 days, of which today is one: from the day 6 days ago on
@@ -258,8 +253,8 @@ def _shared(one: list[str], other: list[str]) -> int:
 #     this week, last week, this month, last month, this year, last year
 #     2026-01-31, 2026-01, 2026, 2026-01-31T12:00
 #
-# What is longer than a moment begins with it as `since`, and ends with it as `until`. Days, weeks
-# and months are those of the local calendar; weeks begin on Monday.
+# For a period, `since` is its start and `until` its end. Days, weeks and months are those of the
+# local calendar; weeks begin on Monday.
 
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -274,30 +269,30 @@ _FIRST = 2000  # year of the first time that is stored
 
 
 class Period(NamedTuple):
-    """The stored forms of when something begins, and of when it has ended; a moment has one."""
+    """The stored times at which a period begins and ends; for a moment, these are the same."""
 
     start: str
     end: str
 
 
 def ago(text: str) -> timedelta | None:
-    """Return the span of time that `text` names, as in `90d`; None if it names none."""
+    """Return a span of time such as `90d`; None if the text is none."""
     match = _ago(text.strip())
     return timedelta(**{_UNITS[match[2][0].lower()]: int(match[1])}) if match else None
 
 
 def since(text: str, now: datetime | None = None) -> str:
-    """Return the stored form of the time from which on something is."""
+    """Return the stored time at which a period begins."""
     return period(text, now).start
 
 
 def until(text: str, now: datetime | None = None) -> str:
-    """Return the stored form of the time before which something is."""
+    """Return the stored time at which a period ends."""
     return period(text, now).end
 
 
 def period(text: str, now: datetime | None = None) -> Period:
-    """Return what a text names, as the table above says. Raises UsageError."""
+    """Return the period that a text names, see the table above. Raises UsageError."""
     try:
         start, end = _span(text.strip(), (now or present()).astimezone())
         return Period(_stored(start), _stored(end))
@@ -309,7 +304,7 @@ def period(text: str, now: datetime | None = None) -> Period:
 
 
 def whole(text: str) -> Period:
-    """Return a period that is no moment. Raises UsageError."""
+    """Return the period that a text names. Raises UsageError for a moment."""
     named = period(text)
     if named.start == named.end:
         raise UsageError(
@@ -320,12 +315,12 @@ def whole(text: str) -> Period:
 
 
 def present() -> datetime:
-    """Return the time from which all spans are counted."""
+    """Return the time to which spans such as `7d` are relative."""
     return datetime.now().astimezone()
 
 
 def _span(text: str, now: datetime) -> tuple[date, date]:
-    """Return the day or the moment of a text, and the day after it, or the same moment."""
+    """Return the first day of a period and the day after it, or a moment twice."""
     today = now.date()
     if _date(text):
         first = date.fromisoformat((text + "-01-01")[:10])
@@ -354,7 +349,7 @@ def _span(text: str, now: datetime) -> tuple[date, date]:
 
 
 def _back(now: datetime, count: int, unit: str) -> tuple[date, date]:
-    """Return the moment so many minutes or hours ago, else the day so many others ago."""
+    """Return the moment so many minutes or hours ago, or the day so many days, weeks ... ago."""
     if unit in ("minute", "hour"):
         moment = now - timedelta(**{f"{unit}s": count})
         return moment, moment
@@ -376,7 +371,7 @@ def _beginning(day: date, unit: str) -> date:
 
 
 def _after(first: date, unit: str) -> date:
-    """Return the first day after the day, week, month or year that begins with a day."""
+    """Return the first day after the day, week, month or year that begins on `first`."""
     if first.year == date.max.year:
         return date.max
     days = {"day": 1, "week": 7, "month": 31, "year": 366}[unit]
@@ -385,7 +380,7 @@ def _after(first: date, unit: str) -> date:
 
 
 def _stored(moment: date) -> str:
-    """Return the stored form of a moment, or of when a day begins."""
+    """Return the stored form of a moment, or of the start of a day."""
     if not isinstance(moment, datetime):
         moment = datetime.combine(moment, time())
     if moment.year < _FIRST:
@@ -394,7 +389,7 @@ def _stored(moment: date) -> str:
 
 
 def told(name: str, text: str) -> str:
-    """Return a filter with a time as it was given, and the day or moment that it means."""
+    """Return a filter with a time as the user typed it, and the day or moment that it means."""
     if name in ("month", "day") and _date(text):
         return f"{name} {text}"
     start, end = period(text)
@@ -408,7 +403,7 @@ def told(name: str, text: str) -> str:
 
 
 def as_given(name: str, stored: str) -> str:
-    """Return a stored time of a filter as a person gives it: as a day, where it is that of one."""
+    """Return a stored time of a filter as a person types it: as a day if it is its start or end."""
     shown = terminal.moment(stored)
     if not shown.endswith(" 00:00"):
         return shown
@@ -416,16 +411,17 @@ def as_given(name: str, stored: str) -> str:
 
 
 def _before(end: str) -> str:
-    """Return the beginning of the day that ends at a stored time."""
+    """Return the start of the day that ends at a stored time."""
     return _stored(datetime.fromisoformat(end).astimezone().date() - timedelta(days=1))
 
 
 # ------------------------------------------------------------------------------------------------
-# What limits a search, a list, a sum or a page: one object, wherever it is asked for.
+# The filters of a search, a list, a sum or a page: one object for all of them.
 #
-# A filter is given as an option, as `field:value` inside of a query, as an argument of a tool, or
-# in the address of a page. It is read here alone, and means the same everywhere (docs/search.md).
-# Of what a query says itself, kinds add up; of anything else, what the query says counts.
+# A filter comes from an option, from `field:value` in a query, from an argument of a tool, or from
+# the address of a page. Only this module reads it, so it means the same everywhere
+# (docs/search.md). Kinds in a query add to those of the options; any other filter in a query
+# replaces that of the option.
 
 
 WHAT = (
@@ -447,10 +443,10 @@ Parameters = dict[str, str | int | float | None]
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What is left out. Each is as the user gives it; what is empty leaves out nothing."""
+    """Filters as the user typed them; an empty one leaves out nothing."""
 
     kind: tuple[str, ...] = ()
-    """Hits of any of these kinds."""
+    """Only hits of these kinds."""
     project: str | None = None
     session: str | None = None
     source: str | None = None
@@ -459,42 +455,42 @@ class Filters:
     role: str | None = None
     tool: str | None = None
     status: str | None = None
-    """A part of what a list has as its status, or of how a session ended."""
+    """A part of the status in a list, or of how a session ended."""
     errors: bool = False
-    """Sessions in which something failed."""
+    """Only sessions in which something failed."""
     min_cost: str | None = None
-    """Sessions that cost so many dollars, or more."""
+    """Only sessions that cost this many dollars or more."""
     since: str | None = None
     until: str | None = None
     month: str | None = None
     day: str | None = None
     cwd: str | None = None
     all: bool = False
-    """What a list hides is shown."""
+    """Show what a list hides."""
     gone: bool = False
     with_worktrees: bool = True
     """The name of a repository includes its worktrees."""
 
     @classmethod
     def of(cls, given: Mapping[str, object]) -> Filters:
-        """Return the filters among named values; other names are of no concern."""
+        """Return the filters among named values; other names are ignored."""
         names = {field.name for field in fields(cls)}
         return cls(**{name: value for name, value in given.items() if name in names and value})  # type: ignore[arg-type]
 
     def limited_by(self, fields: Iterable[tuple[str, str]]) -> Filters:
-        """Return the filters with what a query says of itself: names and values."""
-        limited = self
+        """Return the filters with those in a query: names and values."""
+        filters = self
         for name, value in fields:
-            kinds = (*limited.kind, value)
-            limited = replace(limited, **{name: kinds if name == "kind" else value})  # type: ignore[arg-type]
-        return limited
+            kinds = (*filters.kind, value)
+            filters = replace(filters, **{name: kinds if name == "kind" else value})  # type: ignore[arg-type]
+        return filters
 
     def without(self, *names: str) -> Filters:
         empty = Filters()
         return replace(self, **{name: getattr(empty, name) for name in names})
 
     def given(self) -> dict[str, object]:
-        """Return the filters that leave something out, by their names."""
+        """Return the filters that are set, by their names."""
         shows_more = ("all", "gone", "with_worktrees")
         return {
             name: value for name, value in asdict(self).items() if value and name not in shows_more
@@ -511,13 +507,13 @@ class Filters:
 
     @property
     def is_of_messages(self) -> bool:
-        """Is there a filter that nothing but messages can fit?"""
+        """Is there a filter that only messages can match?"""
         return bool(self.model or self.role or self.branch)
 
     def applied(self, known: Collection[str], where: str, having: Callable[[str], str]) -> Filters:
-        """Return the filters, all of which have to be known where they are applied.
+        """Return the filters. Raises UsageError if one of them is not known `where` they apply.
 
-        Raises UsageError for another one; `having` says for its name where it can be given.
+        `having` returns the end of that sentence, for the name of the filter.
         """
         given = {**self.given(), **({"gone": True} if self.gone else {})}
         for name in given:
@@ -527,7 +523,7 @@ class Filters:
         return self
 
     def parameters(self, connection: sqlite3.Connection) -> Parameters:
-        """Return the parameters of the queries; raise where a filter names nothing."""
+        """Return the parameters of the queries; raise if a filter names nothing that exists."""
         for kind in self.kind:
             _check("kind", kind, (*WHAT, *MESSAGE_KINDS))
         if self.source and self.source not in source_names():  # a newer version has more
@@ -561,21 +557,21 @@ class Filters:
 
 
 class Nothing(NamedTuple):
-    """Why nothing was found: how much there is without a filter, and words that are nowhere."""
+    """Why nothing was found: how much there is without a filter, and words that occur nowhere."""
 
     filters: tuple[tuple[str, str, int], ...]
-    """Name and words of each filter without which there is something, and how much that is."""
+    """Name and words of each filter without which there would be something, and how much."""
     in_all: int
-    """How much there is without all of them."""
+    """How much there would be without all of them."""
     words: tuple[str, ...] = ()
-    """Words of a query that nothing holds."""
+    """Words of a query that occur nowhere."""
     is_close: bool = False
-    """What there is lacks some of the words."""
+    """These counts are of items with only some of the words."""
     is_lower_bound: bool = False
-    """There may be more: not everything was counted."""
+    """Not everything was counted: there may be more."""
 
     def lines(self, noun: str) -> Iterator[str]:
-        """Yield what a reader should know, in a sentence each."""
+        """Yield the reasons, one sentence each."""
         end = " with some of the words." if self.is_close else "."
         sign = "≥" if self.is_lower_bound else ""
         for _, told, count in self.filters:
@@ -599,7 +595,7 @@ class Nothing(NamedTuple):
 
 
 def nothing(filters: Filters, count: Callable[[Filters], int]) -> Nothing:
-    """Say what there would be without each of the filters alone, and without all of them."""
+    """Count what there would be without each of the filters, and without all of them."""
     given = filters.given()
     if not given:
         return Nothing((), 0)

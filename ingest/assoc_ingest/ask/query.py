@@ -1,6 +1,4 @@
-"""From a query as people type it to the terms that the indexes are asked for. No text is a syntax
-error.
-"""
+"""Parses a query as people type it into terms for the indexes. No text is a syntax error."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from ..errors import UsageError
 from ..fields import INVISIBLE, has_cjk
 
 # ------------------------------------------------------------------------------------------------
-# English words that say nothing about what a question is about.
+# Stop words: English words that say nothing about the subject of a question.
 
 
 _WORDS = """
@@ -31,31 +29,31 @@ _WORDS = """
     will with within without won would wouldn yes yet you your yours
 """
 STOP_WORDS = frozenset(_WORDS.split())
-"""In lower case; the index takes `don't` for two words."""
+"""In lower case; `don't` is two words in the index."""
 
 
 # ------------------------------------------------------------------------------------------------
-# What a query asks for, as the indexes are asked for it.
+# The terms of a query, as the indexes take them.
 #
-# Three indexes answer, and a query may need all of them:
+# A query can need three indexes:
 #
 # - *words* go to the full-text index. Each is quoted, so nothing in it is syntax.
-# - *substrings* are words with Chinese, Japanese or Korean letters: those languages write no
-#   spaces,
-#   so the word index holds whole runs of them. Three letters and more are found by trigrams.
+# - *substrings* are words with Chinese, Japanese or Korean letters. Those languages write no
+#   spaces, so the word index holds whole runs of them. Three letters and more are found by
+#   trigrams.
 # - *letters* are such words of one or two letters, too short for a trigram: they are compared.
 #
-# Line starts. The input of a tool is stored as JSON, where a line break is the two letters `\n`,
-# so the word at the start of a line of a command or a file is indexed with an `n` in front (a `t`
-# after a tab, an `r` after a carriage return). `at_line_starts` asks for these forms as well, and
-# `matches` then distinguishes `\npm` at a line start from the word `npm`.
+# Line starts. The input of a tool is stored as JSON, where a line break is the two letters `\n`.
+# So the first word of a line is indexed with an `n` in front (a `t` after a tab, an `r` after a
+# carriage return). `at_line_starts` searches for these forms as well, and `matches` then
+# distinguishes `\npm` at a line start from the word `npm`.
 
 
 MOST_WORDS = 100
-"""Words that a search asks for: each is looked up in every index, and found in every text."""
+"""Words of a query that are used: each is looked up in every index, and marked in every text."""
 
 TOKEN = re.compile(r"[^\W_]+")
-"""What the index takes for a word."""
+"""A word of the index."""
 
 ESCAPES = "ntr"
 """Letters that stand for a line break, a tab and a carriage return in JSON."""
@@ -93,11 +91,11 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A part of a query that a hit must hold: a word, a phrase, or words joined by OR."""
+    """A part of a query that every hit contains: a word, a phrase, or words joined by OR."""
 
     alternatives: tuple[Term, ...]
     is_phrase: bool = False
-    """It is quoted: every hit must contain it, even one that lacks other words."""
+    """It is quoted: every hit contains it, even one that lacks other words."""
 
     @property
     def name(self) -> str:
@@ -105,7 +103,7 @@ class Clause:
 
     @property
     def is_stop_word(self) -> bool:
-        """Is it a word that says nothing about what is looked for?"""
+        """Is it a word that says nothing about the subject?"""
         if self.is_phrase or len(self.alternatives) > 1 or self.alternatives[0].is_prefix:
             return False
         words = TOKEN.findall(self.alternatives[0].text.lower().replace("\u2019", "'"))
@@ -114,28 +112,28 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a query asks for: clauses that a hit must all hold, and terms that it may not hold."""
+    """A query: the clauses that a hit contains, and the terms that it does not contain."""
 
     clauses: tuple[Clause, ...] = ()
     without: tuple[Term, ...] = ()
     fields: tuple[tuple[str, str], ...] = ()
     literal: str = ""
-    """The words as they were typed, to find them just so; '' where nothing would be."""
+    """The words as they were typed, to find them in this order; '' if they have none."""
     count: int = 0
-    """Words that the query has; of Chinese, Japanese and Korean each letter counts as one."""
+    """Words of the query; each Chinese, Japanese and Korean letter counts as one."""
 
     @property
     def note(self) -> str | None:
-        """Say what of the query is not searched for, if anything."""
+        """Say which part of the query is not used, if any."""
         if self.count <= MOST_WORDS:
             return None
         return f"The query has {self.count:,} words; only the first {MOST_WORDS} were used."
 
     @property
     def content(self) -> tuple[Clause, ...]:
-        """The clauses that say what is looked for: all of them, if none does."""
-        found = tuple(clause for clause in self.clauses if not clause.is_stop_word)
-        return found or self.clauses
+        """The clauses without stop words; all of them if there are no others."""
+        clauses = tuple(clause for clause in self.clauses if not clause.is_stop_word)
+        return clauses or self.clauses
 
     @property
     def words(self) -> tuple[Term, ...]:
@@ -162,21 +160,20 @@ class Terms:
         return [*(word.text for word in self.words), *self.parts()]
 
     def without_numbers(self) -> Terms | None:
-        """Return the query without its numbers, None if it has none or too little is left.
+        """Return the query without its numbers; None if it has none, or too little is left.
 
-        That is an error message as it was elsewhere: in another line, of another size, at another
-        time.
+        An error message has other numbers elsewhere: of lines, sizes and times.
         """
         clauses = []
         for clause in self.clauses:
-            kept = tuple(filter(None, map(_without_numbers, clause.alternatives)))
-            if kept:
-                clauses.append(replace(clause, alternatives=kept))
+            alternatives = tuple(filter(None, map(_without_numbers, clause.alternatives)))
+            if alternatives:
+                clauses.append(replace(clause, alternatives=alternatives))
         is_same = clauses == list(self.clauses)
         return None if is_same or len(clauses) < 2 else replace(self, clauses=tuple(clauses))
 
     def variants(self) -> list[Terms]:
-        """Return queries that together ask the same, none of them with OR across indexes."""
+        """Return queries that together find the same, none of them with OR across indexes."""
         if not any(_needs_variants(clause) for clause in self.clauses):
             return [self]
         choices = (
@@ -199,7 +196,7 @@ class Terms:
         return " AND ".join(Term(text).expression() for text in self.substrings) or None
 
     def at_line_starts(self) -> str | None:
-        """Return what finds hits that `all_words` misses because a word begins a line in JSON."""
+        """Return an expression for hits that `all_words` misses: a word begins a line in JSON."""
         plain = " AND ".join(any_of(clause.alternatives) for clause in self._in_words())
         wide = " AND ".join(
             f"({' OR '.join(term.expression_at_line_starts() for term in clause.alternatives)})"
@@ -213,7 +210,7 @@ class Terms:
         return [like(f"\\{escape}{first}") for first in firsts for escape in ESCAPES]
 
     def but(self, expression: str) -> str:
-        """Return an expression for FTS5 that leaves out what no hit may hold."""
+        """Return an expression for FTS5 without the hits that have an excluded term."""
         without = [term for term in self.without if not term.has_cjk]
         return f"({expression}) NOT {any_of(without)}" if without else expression
 
@@ -244,7 +241,7 @@ def _needs_variants(clause: Clause) -> bool:
 def like(text: str) -> str:
     """Return the LIKE pattern (escape '~') for text that contains `text`.
 
-    SQLite refuses a pattern of more than 50,000 bytes. Of a longer text the beginning is compared.
+    SQLite refuses a pattern of more than 50,000 bytes. Only the beginning of a longer text is used.
     """
     text = text[:_COMPARED]
     for special in (_LIKE_ESCAPE, "%", "_"):
@@ -253,19 +250,19 @@ def like(text: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# Takes English endings off a word: of a plural, -ed and -ing, and no others.
+# Takes English endings off a word: plurals, -ed and -ing.
 #
-# The index holds words as they are written, and a prefix of a word finds all that begin with it.
-# So what is left of a word need not be a word: `cach` finds cache, caches, cached and caching.
+# The index holds words as they are written, and a prefix finds all words that begin with it. So the
+# rest need not be a word: `cach` finds cache, caches, cached and caching.
 
 
-_LEAST = 4  # letters of a prefix; what begins with fewer is too much
+_LEAST = 4  # letters of a prefix; fewer would find too much
 _VOWELS = frozenset("aeiouy")
 _ENDINGS = ("ing", "ed", "es", "s")
 
 
 def forms(word: str) -> tuple[Term, ...]:
-    """Return the terms that find a word with any ending; first, what finds the word itself."""
+    """Return the terms that find a word with any ending; the first one finds the word itself."""
     if not (word.isascii() and word.isalpha()) or len(word) < _LEAST - 1:
         return (Term(word),)
     stem = _stem(word.lower())
@@ -313,22 +310,22 @@ def _without_y(stem: str) -> str:
 #
 #     word           a word; `word*` any word that begins so
 #     "two words"    a phrase
-#     -word          what no hit may hold; `--flag` and `-1` are words
+#     -word          no hit has this word; `--flag` and `-1` are words
 #     a OR b         one of them, as one word of the query
 #     field:value    a filter, for the few names in `FIELDS`; any other colon is text
 #     --             everything behind it is words
 #
-# Invisible letters (soft hyphens, spaces of no width) are left out of a query. The indexes hold a
-# text that has some both as it is and without them (`joined_text`).
+# Invisible letters (soft hyphens, zero-width spaces) are removed from a query. The indexes hold a
+# text with such letters twice, once without them (`joined_text`).
 
 
 FIELDS = ("kind", "project", "session", "source", "branch", "since", "until", "tool")
-"""What a query can limit itself: each is an option of the command, too."""
+"""The filters in a query; each is an option of the command, too."""
 
 _term = re.compile(
     rf"(?:(?P<minus>-)|(?P<field>{'|'.join(FIELDS)}):)?+"
     r'"(?P<phrase>[^"]*)(?:"(?P<phrase_star>\*?)|\Z)'
-    # A time of several words, whose first one is none.
+    # A time of several words.
     r"|(?P<time>(?i:(?:since|until):(?:(?:this|last)\s+(?:week|month|year)"
     r"|last\s+\d+\s+(?:minute|hour|day|week)s?"
     r"|\d+\s+(?:minute|hour|day|week|month|year)s?\s+ago))(?!\S))"
@@ -341,27 +338,27 @@ _RAW_WORDS = frozenset({"AND", "OR", "NOT", "NEAR"})
 
 
 class _Token(NamedTuple):
-    """One word of a query, and what it is there for."""
+    """One word of a query, and its role."""
 
     role: str
-    """`term`, `without`, `or`, or the name of a field"""
+    """`term`, `without`, `or`, or the name of a field."""
     term: Term
     is_phrase: bool = False
 
 
 def parse(query: str) -> Terms:
-    """Take a query apart; what holds no letter and no digit is left out, as in the index.
+    """Parse a query. Like the index, it leaves out words without a letter or digit.
 
-    What is said twice is one term. Behind the first `MOST_WORDS` words, all others are left out.
+    A word that occurs twice is one term. Only the first `MOST_WORDS` words are used.
     """
-    gathered = _Gathered()
+    builder = _Builder()
     for token in _tokens(bindable(query)):
-        gathered.add(token)
-    return gathered.terms()
+        builder.add(token)
+    return builder.terms()
 
 
-class _Gathered:
-    """The parts of a query, as far as it was read."""
+class _Builder:
+    """Builds the terms from the words of a query, one after another."""
 
     def __init__(self) -> None:
         self._clauses: list[Clause] = []
@@ -390,7 +387,7 @@ class _Gathered:
         return Terms(tuple(self._clauses), tuple(self._without), fields, literal, self._count)
 
     def _within_bounds(self, term: Term) -> Term | None:
-        """Return the term, or as much of it as a query may have, None if that is nothing."""
+        """Return as much of a term as a query may still have, None if that is nothing."""
         ends = _ends(term.text)
         room, self._count = MOST_WORDS - self._count, self._count + len(ends)
         if room <= 0:
@@ -408,43 +405,42 @@ class _Gathered:
 
 
 def parse_raw(expression: str) -> Terms:
-    """Return what an FTS5 expression asks for, to mark it: its words and phrases.
+    """Return the words and phrases of an FTS5 expression, to mark them in hits.
 
-    Raises UsageError if they are more than a search takes: unlike words, an expression cannot be
-    cut.
+    Raises UsageError if they are too many: unlike a query, an expression cannot be cut.
     """
     words = (word for word in TOKEN.findall(expression) if word not in _RAW_WORDS)
     if (count := sum(1 for _ in words)) > MOST_WORDS:
         raise UsageError(
             f"--raw: the expression has {count:,} words; at most {MOST_WORDS} are allowed."
         )
-    found = parse("-- " + expression.translate(_raw_syntax))
+    terms = parse("-- " + expression.translate(_raw_syntax))
     others = {*_RAW_WORDS, *_columns_in(expression)}
-    kept = [clause for clause in found.clauses if clause.alternatives[0].text not in others]
-    return Terms(tuple(kept))
+    clauses = (one for one in terms.clauses if one.alternatives[0].text not in others)
+    return Terms(tuple(clauses))
 
 
 def _columns_in(expression: str) -> Iterator[str]:
-    """Yield the names of columns to which an expression limits a part of it: what a colon ends."""
+    """Yield the names of columns in an expression: a colon follows them."""
     for part in expression.split(":")[:-1]:
-        known = part.rstrip()
-        if known.endswith("}"):
-            yield from known[known.rfind("{") + 1 : -1].split()
+        before = part.rstrip()
+        if before.endswith("}"):
+            yield from before[before.rfind("{") + 1 : -1].split()
         else:
-            yield from known.rsplit(None, 1)[-1:]
+            yield from before.rsplit(None, 1)[-1:]
 
 
 def _ends(text: str) -> list[int]:
-    """Return where each word of a term ends: what the index sees as one, or a letter of CJK."""
+    """Return where each word of a term ends: a word of the index, or a CJK letter."""
     if has_cjk(text):
         return list(range(1, len(text) + 1))
     return [match.end() for match in TOKEN.finditer(text)]
 
 
 def bindable(text: str) -> str:
-    """Return a query as SQLite takes it, and without invisible letters.
+    """Return a text that SQLite accepts, without invisible letters.
 
-    An argument of a command may hold undecodable bytes.
+    An argument of a command can have undecodable bytes.
     """
     return INVISIBLE_RUN.sub("", _unbindable.sub(" ", text))
 

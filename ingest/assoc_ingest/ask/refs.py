@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -20,9 +20,9 @@ from .query import bindable
 
 
 class Lines:
-    """Knows the lines of the file that was last asked for: ask for all of one file, then the next.
+    """The line numbers of files. It keeps one file open: look up all lines of a file together.
 
-    What cannot be told is None.
+    A line that the archive has lost is None.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -64,12 +64,12 @@ _NEAR = 3  # letters that a key shares with one that is near it
 
 
 class KeyMatch(NamedTuple):
-    """What a key means: a session, or a subagent of it."""
+    """The session, or the subagent of a session, that a key means."""
 
     session_key: str
     agent_key: str | None = None
     session_id: int | None = None
-    """Of a subagent: its session, where several homes have it."""
+    """The session of a subagent; several homes can have it."""
 
     @property
     def text(self) -> str:
@@ -78,10 +78,10 @@ class KeyMatch(NamedTuple):
 
 
 def find_key(connection: sqlite3.Connection, prefix: str) -> KeyMatch:
-    """Return the session or subagent whose key is `prefix`, else the one that begins with it.
+    """Return the session or subagent whose key is `prefix` or, if there is none, begins with it.
 
-    A session goes before a subagent. Raises NotFoundError where nothing has such a key, and
-    UsageError where several have.
+    A session comes before a subagent. Raises NotFoundError if there is no such key, and UsageError
+    if there are several.
     """
     wanted = prefix.strip()
     sessions = sessions_beginning_with(connection, wanted)
@@ -129,15 +129,15 @@ def short_agent_key(connection: sqlite3.Connection, key: str) -> str:
 
 def shortest(key: str, neighbours: Iterable[str | None]) -> str:
     """Return the shortest beginning of `key`, eight letters at least, that none of these has."""
-    shared = max(_shared(key, other) for other in neighbours)
+    shared = max(shared_length(key, other or "") for other in neighbours)
     return key[: max(_SHORTEST, shared + 1)]
 
 
 def sessions_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
-    """Return the sessions whose key begins with `prefix`; if none does, with it in lower case."""
+    """Return the sessions whose key begins with `prefix` or, if there are none, in lower case."""
     for wanted in (prefix.strip(), prefix.strip().lower()):
-        found = sql.ask(connection, "pages/sessions_by_prefix", prefix=bindable(wanted))
-        if rows := found.fetchall():
+        cursor = sql.ask(connection, "pages/sessions_by_prefix", prefix=bindable(wanted))
+        if rows := cursor.fetchall():
             return rows
     return []
 
@@ -162,28 +162,23 @@ def _ambiguous_agent(prefix: str, rows: list[sqlite3.Row]) -> str:
 
 def agents_beginning_with(connection: sqlite3.Connection, prefix: str) -> list[sqlite3.Row]:
     """Return the subagents whose key begins with `prefix`."""
-    found = sql.ask(connection, "pages/agents_by_prefix", prefix=bindable(prefix))
-    return found.fetchall() if prefix else []
+    cursor = sql.ask(connection, "pages/agents_by_prefix", prefix=bindable(prefix))
+    return cursor.fetchall() if prefix else []
 
 
 def nearest_keys(connection: sqlite3.Connection, key: str) -> list[str]:
-    """Return the keys that begin most like one that is not there, the nearest first."""
+    """Return the existing keys that are most similar to a wrong one, the nearest first."""
     wanted = key.strip()
-    near = {
-        other: _shared(wanted, other)
-        for other in _neighbours(connection, bindable(wanted))
-        if other
-    }
-    found = [
-        other for other in sorted(near, key=lambda other: -near[other]) if near[other] >= _NEAR
-    ]
-    return found[:_NEAREST]
+    neighbours = filter(None, _neighbours(connection, bindable(wanted)))
+    shared = {other: shared_length(wanted, other) for other in neighbours}
+    near = [other for other, length in shared.items() if length >= _NEAR]
+    return sorted(near, key=lambda other: -shared[other])[:_NEAREST]
 
 
 def _nearest_keys(connection: sqlite3.Connection, key: str) -> str:
-    found = nearest_keys(connection, key)
-    listed = ", ".join(one_line(short_key(connection, other)) for other in found)
-    return f"; the nearest {'key is' if len(found) == 1 else 'keys are'} {listed}" if found else ""
+    near = nearest_keys(connection, key)
+    listed = ", ".join(one_line(short_key(connection, other)) for other in near)
+    return f"; the nearest {'key is' if len(near) == 1 else 'keys are'} {listed}" if near else ""
 
 
 def _neighbours(connection: sqlite3.Connection, key: str) -> tuple[str | None, ...]:
@@ -191,8 +186,9 @@ def _neighbours(connection: sqlite3.Connection, key: str) -> tuple[str | None, .
     return tuple(row)
 
 
-def _shared(key: str, other: str | None) -> int:
-    pairs = zip(key, other or "", strict=False)
+def shared_length(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many letters, or parts of a path, two of them have in common at the start."""
+    pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
@@ -207,7 +203,7 @@ def _shared(key: str, other: str | None) -> int:
 # A session may have several files with messages: two projects, two homes, a path that came back
 # with other content. KEY:LINE means the one that `show KEY` shows first: of the home with more of
 # the conversation, a transcript before other files, the oldest first. A subagent's file has the
-# subagent's key. Where a subagent has no file of its own, its lines are those of the session.
+# subagent's key. If a subagent has no file of its own, its lines are those of the session.
 
 
 STORES = {
@@ -219,7 +215,7 @@ STORES = {
     "prompt": "prompt:LINE",
     "output": "output:SESSION/FILE",
 }
-"""What has no line of a conversation, and how it is named. LINE is one of the prompt history."""
+"""What is no line of a conversation, and how it is named. LINE is a line of the prompt history."""
 
 _WORDS = {"tool_result_file": "output"}
 """Kinds of hits that are called something else in a reference."""
@@ -265,7 +261,7 @@ class Line:
     number: int
     byte_offset: int
     end: int | None
-    """Where the next line begins; None: nowhere."""
+    """Where the next line begins; None after the last one."""
     notes: tuple[str, ...] = ()
     """A note for a reader who asked for another line."""
 
@@ -273,7 +269,7 @@ class Line:
 def resolve(connection: sqlite3.Connection, text: str) -> KeyMatch | Line:
     """Return the conversation, the subagent or the line that a reference means.
 
-    Raises NotFoundError or UsageError, with what is nearest, where it means nothing.
+    Raises NotFoundError or UsageError with the nearest ones if it means nothing.
     """
     head, colon, tail = text.strip().rpartition(":")
     if not colon or not head or _is_key(connection, text.strip()):
@@ -285,22 +281,22 @@ def resolve(connection: sqlite3.Connection, text: str) -> KeyMatch | Line:
 
 
 def split(text: str) -> tuple[str, str] | None:
-    """Return the store and the name of `plan:NAME` and the like, None if it is none of them."""
+    """Return the store and the name in a reference such as `plan:NAME`; None for any other."""
     store, _, name = text.strip().partition(":")
     return (store, name) if store in STORES and name else None
 
 
 def of_hits(connection: sqlite3.Connection, hits: Iterable[Referable]) -> list[str | None]:
-    """Return what opens each hit; None where nothing does.
+    """Return the reference of each hit; None if it has none.
 
-    Each file is opened once for all hits in it. A line that the archive has lost leaves the key of
-    the conversation.
+    Each file is opened once for all hits in it. If the archive has lost the line, the reference is
+    the key of the conversation.
     """
     names = Names(connection)
-    found = [_named(connection, hit) for hit in hits]
-    places = sorted({named for named in found if isinstance(named, tuple)})
+    references = [_named(connection, hit) for hit in hits]
+    places = sorted({place for place in references if isinstance(place, tuple)})
     lines = {place: names.of(*place) for place in places}
-    return [lines[named] if isinstance(named, tuple) else named for named in found]
+    return [lines[one] if isinstance(one, tuple) else one for one in references]
 
 
 class Names:
@@ -316,11 +312,11 @@ class Names:
         return self.at(file, self.line(file, offset))
 
     def line(self, file: int, offset: int) -> int | None:
-        """Return the number of the line at an offset, None if it cannot be told."""
+        """Return the number of the line at an offset, None if the archive has lost it."""
         return self._lines.number(file, offset)
 
     def at(self, file: int, line: int | None) -> str | None:
-        """Return the reference to a line of a file; its key alone where the line is not known."""
+        """Return the reference to a line of a file; its key alone if the line is not known."""
         if file not in self._keys:
             self._keys[file] = self._key(file)
         key, separator = self._keys[file]
@@ -330,7 +326,7 @@ class Names:
         """Return the key of a file, and the separator before the line number."""
         key = owner_of(self._connection, file)
         if key is None:
-            prompts = [known["id"] for known in prompt_files(self._connection)]
+            prompts = [row["id"] for row in prompt_files(self._connection)]
             number = prompts.index(file) + 1 if file in prompts else 0
             return ("prompt" if number else None), f":{number}/" if number > 1 else ":"
         number = numbers_of(self._connection, key).get(file, 1)
@@ -347,7 +343,7 @@ def owner_of(connection: sqlite3.Connection, file: int) -> KeyMatch | None:
 
 def numbers_of(connection: sqlite3.Connection, key: KeyMatch) -> dict[int, int]:
     """Return the number, from 1, of each file that a key can mean."""
-    return {known.id: number for number, known in enumerate(files_of(connection, key), start=1)}
+    return {one.id: number for number, one in enumerate(files_of(connection, key), start=1)}
 
 
 def files_of(connection: sqlite3.Connection, key: KeyMatch) -> list[File]:
@@ -365,7 +361,7 @@ def prompt_files(connection: sqlite3.Connection) -> list[sqlite3.Row]:
 
 
 def name_of(connection: sqlite3.Connection, row: sqlite3.Row) -> str | None:
-    """Return what opens an entry, a row of pages/entry; None where its line is its name."""
+    """Return the reference of an entry, a row of pages/entry; None if its line is its name."""
     what, head, tail = row["what"], row["head"], row["tail"]
     if head is None:
         return None
@@ -378,7 +374,7 @@ def name_of(connection: sqlite3.Connection, row: sqlite3.Row) -> str | None:
 
 
 def _short_path(connection: sqlite3.Connection, path: str) -> str:
-    """Return the shortest end of a document's path that no other one has."""
+    """Return the shortest end of a document's path that no other document has."""
     parts = path.split("/")
     called = sql.ask(connection, "pages/documents_called", name=parts[-1]).fetchall()
     if len(called) == _MOST_CALLED:
@@ -405,9 +401,9 @@ def _named(connection: sqlite3.Connection, hit: Referable) -> str | tuple[int, i
 
 
 def _is_key(connection: sqlite3.Connection, text: str) -> bool:
-    """Is this the key of a session, whatever it looks like?"""
-    found = sql.ask(connection, "pages/session", session_key=bindable(text))
-    return found.fetchone() is not None
+    """Is this the whole key of a session? A key can look like any reference."""
+    cursor = sql.ask(connection, "pages/session", session_key=bindable(text))
+    return cursor.fetchone() is not None
 
 
 def _line(connection: sqlite3.Connection, head: str, wanted: int) -> Line:
@@ -418,9 +414,9 @@ def _line(connection: sqlite3.Connection, head: str, wanted: int) -> Line:
 def line_of(
     connection: sqlite3.Connection, key: KeyMatch, file: File, wanted: int, head: str
 ) -> Line:
-    """Return the line with a number of a file that is called `head`; the nearest with messages.
+    """Return a line of a file, or the nearest line with messages. Messages call the file `head`.
 
-    Raises NotFoundError where the file ends before.
+    Raises NotFoundError if the file has fewer lines.
     """
     if wanted < 1:
         raise UsageError(f"Lines are counted from 1: {head}:1")
@@ -433,11 +429,11 @@ def line_of(
             f"Its last line: {head}:{lines}"
         )
     line = Line(key, file, wanted, start, index.start(wanted + 1))
-    found = messages_of(connection, line)
-    if not found:
+    messages = messages_of(connection, line)
+    if not messages:
         return _nearest(connection, index, line, head)
-    if all(row["is_elsewhere"] for row in found):
-        return _original(connection, line, found[0])
+    if all(row["is_elsewhere"] for row in messages):
+        return _original(connection, line, messages[0])
     return line
 
 
@@ -452,7 +448,7 @@ def messages_of(connection: sqlite3.Connection, line: Line) -> list[sqlite3.Row]
 
 
 def _file(connection: sqlite3.Connection, head: str) -> tuple[KeyMatch, File]:
-    """Return what `KEY` or `KEY/N` means."""
+    """Return the key and the file that `KEY` or `KEY/N` means."""
     number = 1
     name, slash, end = head.rpartition("/")
     if slash and end.isascii() and end.isdigit() and not _is_key(connection, head):
@@ -462,7 +458,7 @@ def _file(connection: sqlite3.Connection, head: str) -> tuple[KeyMatch, File]:
 
 
 def file_of(connection: sqlite3.Connection, key: KeyMatch, number: int, head: str) -> File:
-    """Return the file with a number of those that a key means, NotFoundError if it has fewer."""
+    """Return one of the files that a key means. Raises NotFoundError if there are fewer."""
     files = files_of(connection, key)
     if not files:
         see = to_copy("show", name=head)
@@ -494,7 +490,7 @@ def _original(connection: sqlite3.Connection, asked: Line, row: sqlite3.Row) -> 
     """Return the line that another line of the same session repeats."""
     file, offset = row["original_file_id"], row["original_offset"]
     files = files_of(connection, asked.key)
-    other = next((known for known in files if known.id == file), None)
+    other = next((one for one in files if one.id == file), None)
     if other is None:
         return asked
     index = LineIndex(connection, file)
@@ -507,8 +503,8 @@ def _original(connection: sqlite3.Connection, asked: Line, row: sqlite3.Row) -> 
 # ------------------------------------------------------------------------------------------------
 # Entries that are no messages: tasks, plans, prompts of the history and the like.
 #
-# Each is found by the name that `name_of` gives it, or by the beginning of that; a document also by
-# the end of its path. Where several homes have one name, all of them are found.
+# An entry is found by the name that `name_of` returns, or by its beginning; a document also by the
+# end of its path. If several homes have an entry of this name, all of them are found.
 
 
 MOST_ENTRIES = 200
@@ -530,18 +526,18 @@ class Entry:
     ref: str | None
     what: str
     kind: str | None
-    """status of a task, a thing to do or a plan; kind of a document or a message of an inbox"""
+    """Status of a task, a to-do or a plan; kind of a document or an inbox message."""
     title: str | None
     text: str | None
     facts: str | None
-    """who owns or sent it, or the project of a prompt"""
+    """Who owns or sent it, or the project of a prompt."""
     time: str | None
     gone_at: str | None
     session_key: str | None
     session: str | None
     file: str
     stated: str | None
-    """reference of the line of a transcript that states it"""
+    """The reference of the transcript line that states it."""
 
 
 def entries_of(connection: sqlite3.Connection, store: str, name: str) -> list[Entry]:
@@ -549,8 +545,8 @@ def entries_of(connection: sqlite3.Connection, store: str, name: str) -> list[En
     if store == "prompt":
         return [_prompt(connection, name)]
     names = Names(connection)
-    found = (_entry(connection, store, id_, names) for id_ in _ids(connection, store, name))
-    entries = [entry for entry in found if entry is not None]
+    rows = (_entry(connection, store, id_, names) for id_ in _ids(connection, store, name))
+    entries = [entry for entry in rows if entry is not None]
     if not entries:
         raise NotFoundError(
             f"There is no {store} {name!r}{_nearest_entries(connection, store, name)}. "
@@ -560,7 +556,7 @@ def entries_of(connection: sqlite3.Connection, store: str, name: str) -> list[En
 
 
 def _ids(connection: sqlite3.Connection, store: str, name: str) -> list[int]:
-    """Return the ids of the entries with a name: this very one, else what begins with it."""
+    """Return the ids of the entries with this name or, if there are none, that begin with it."""
     name = bindable(name.strip())
     head, slash, tail = name.rpartition("/")
     if store == "output":  # a file of it may lie in a directory
@@ -575,13 +571,13 @@ def _ids(connection: sqlite3.Connection, store: str, name: str) -> list[int]:
                 continue
             given = {"head": first, "tail": second, "is_prefix": is_prefix, "limit": MOST_ENTRIES}
             if store == "inbox":  # counts the messages of an inbox once, not once for each of them
-                found = sql.ask(connection, "pages/open_inbox", **given).fetchall()
+                rows = sql.ask(connection, "pages/open_inbox", **given).fetchall()
             else:
-                found = sql.ask(
+                rows = sql.ask(
                     connection, "pages/open_entries", what=_WHAT.get(store, store), **given
                 ).fetchall()
-            if found:
-                return [row["id"] for row in found]
+            if rows:
+                return [row["id"] for row in rows]
     return []
 
 
@@ -644,6 +640,6 @@ def _nearest_entries(connection: sqlite3.Connection, store: str, name: str) -> s
 
     rows = sql.ask(connection, "pages/reference_names", what=_WHAT.get(store, store))
     names = [str(row["name"])[:_LONGEST] for row in rows]
-    found = get_close_matches(name[:_LONGEST], names, _NEAREST, 0.4)
-    listed = ", ".join(one_line(f"{store}:{near}") for near in found)
+    near = get_close_matches(name[:_LONGEST], names, _NEAREST, 0.4)
+    listed = ", ".join(one_line(f"{store}:{other}") for other in near)
     return f"; the nearest are {listed}" if listed else ""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 # ------------------------------------------------------------------------------------------------
-# The option `--remote`: a command that reads asks the server of the fleet.
+# With `--remote`, a command that reads asks the server of the fleet.
 
 
 P = ParamSpec("P")
@@ -78,16 +78,15 @@ def progress_in_bytes(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 # ------------------------------------------------------------------------------------------------
-# What a shell may complete: keys of sessions, projects, sources, kinds, queries and lists.
+# Shell completion: keys of sessions, projects, sources, kinds, queries and lists.
 #
-# A completion never fails and never waits: where there is no database, there is nothing to
-# complete.
+# A completion never fails and never waits: without a database, it completes nothing.
 
 
 _MOST = 50
 _TITLE = 60  # columns
 _ACTS = frozenset(";&|<>()[]{}$`'\"\\*?!#~^")
-"""What acts in a shell: bash puts a completion into the command line without quoting it."""
+"""Special characters of a shell: bash inserts a completion without quoting it."""
 
 
 def sessions(context: click.Context, _: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -182,7 +181,7 @@ class _DatabaseFile(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
-        """Return the path. That no file can be called so is wrong usage, and no failure later."""
+        """Return the path. A name that no file can have is wrong usage, and no failure later."""
         super().convert(value, param, ctx)
         if not os.fspath(value):
             self.fail("The name of the database is empty. Give a file: --db FILE", param, ctx)
@@ -226,7 +225,7 @@ def database_option(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def any_database_option(command: Callable[P, R]) -> Callable[P, R]:
-    """Add `-d/--db` to the group: before the command it means the same as behind it."""
+    """Add `-d/--db` to the group: it means the same before the command as behind it."""
     return click.option(
         "-d",
         "--db",
@@ -242,7 +241,7 @@ def _remember_database(context: click.Context, _: click.Parameter, value: Path |
 
 
 def _follow_links(context: click.Context, parameter: click.Parameter, database: Path) -> Path:
-    """Let the lock, the log and the database be beside each other, whatever name was given."""
+    """Return the real path: the lock, the log and the database are then in one directory."""
     from ..store.database import resolved
 
     given = (context.find_root().obj or {}).get("database")
@@ -327,7 +326,7 @@ def yes_option(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def asks(*, yes: bool) -> bool:
-    """Return whether to ask first: only a person at a terminal is asked, a script meant it."""
+    """Return whether to ask first: a person at a terminal, but never a script."""
     import sys
 
     from ..terminal import is_terminal
@@ -344,7 +343,7 @@ def confirmed(question: str) -> bool:
 
 
 class QueryCommand(click.Command):
-    """A command whose argument may begin with a dash, and that says how."""
+    """A command whose argument may begin with a dash: the error for such an option says how."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; raise UsageError with the way to search for an unknown option."""
@@ -370,7 +369,7 @@ class WordsCommand(QueryCommand):
 def _with_words_behind(args: list[str]) -> list[str]:
     """Return the arguments with `-word`, which leaves out a word, behind the options.
 
-    What stands behind `--` is words, whatever they begin with: that is for the query to know, too.
+    Everything behind `--` is words, so that is kept for the query.
     """
     options: list[str] = []
     words: list[str] = []

@@ -169,10 +169,9 @@ def _of_sessions(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Ro
 
     ids = json.dumps([row["id"] for row in rows])
     usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
-    partial: dict[object, list[sqlite3.Row]] = {}
-    if any(row["partial"] for row in rows):
-        for part in sql.ask(connection, "pages/sessions_partial", sessions=ids):
-            partial.setdefault(part["session_id"], []).append(part)
+    partial: dict[int, list[sqlite3.Row]] = {}
+    for part in _partial(connection, [row for row in rows if row["partial"]]):
+        partial.setdefault(part["session_id"], []).append(part)
     sessions = []
     for row in rows:
         used = usage[row["id"]]
@@ -195,19 +194,27 @@ def _of_sessions(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Ro
 def _of_subagents(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
     """Add an estimate to each subagent whose tokens are a lower bound.
 
-    If two homes have a subagent, it has none: only both together are known.
+    A subagent that two homes have is two rows with one key: neither has an estimate.
     """
-    from .. import sql
     from ..ask.usage import with_estimates
 
     partial: dict[object, list[sqlite3.Row]] = {}
-    keys = json.dumps([row["agent_key"] for row in rows if row["is_lower_bound"]])
-    for part in sql.ask(connection, "pages/subagents_partial", agents=keys):
+    for part in _partial(connection, [row for row in rows if row["is_lower_bound"]]):
         partial.setdefault((part["session_key"], part["agent_key"]), []).append(part)
     parts = [partial.get((row["session_key"], row["agent_key"]), []) for row in rows]
-    is_one = [len({part["id"] for part in one}) == 1 for one in parts]
-    parts = [one if is_known else [] for one, is_known in zip(parts, is_one, strict=True)]
+    homes = [{part["subagent_id"] for part in of_row} for of_row in parts]
+    parts = [part if len(ids) == 1 else [] for part, ids in zip(parts, homes, strict=True)]
     return [*with_estimates(connection, rows, parts)]
+
+
+def _partial(connection: sqlite3.Connection, rows: Sequence[Row]) -> Sequence[sqlite3.Row]:
+    """Return what the partial responses in the sessions of these rows wrote."""
+    from .. import sql
+
+    if not rows:
+        return ()
+    keys = json.dumps([row["session_key"] for row in rows])
+    return sql.ask(connection, "pages/partial_responses", sessions=keys).fetchall()
 
 
 def _hidden(
