@@ -147,8 +147,8 @@ class Paging:
         ).fetchall()
         if len(places) <= count:
             return Begin(begin.file, None)
-        found = Place(places[-1]["byte_offset"], places[-1]["block"])
-        return Begin(begin.file, found)
+        place = Place(places[-1]["byte_offset"], places[-1]["block"])
+        return Begin(begin.file, place)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -250,14 +250,14 @@ class Mapper:
             for row in calls
             if row["status"] == "error"
         ]
-        found = (
+        things_by_name = (
             ("Prompts", prompts),
             ("Files changed", list(self._edited(calls))),
             ("Errors", sorted([*errors, *notices])),
             ("Subagents", sorted(self._agents(calls))),
             ("Compactions", compacted),
         )
-        parts = [self._part(name, things, page) for name, things in found if things]
+        parts = [self._part(name, things, page) for name, things in things_by_name if things]
         return Map(parts, self._steps(prompts, page), self._is_whole)
 
     def _ask(self, query: str, **more: object) -> list[sqlite3.Row]:
@@ -431,13 +431,13 @@ class Finder:
     """The matches in a conversation in order, with the address of each."""
 
     def __init__(
-        self, found: FindResult, files: Sequence[int], address: Callable[[BlockPlace], str]
+        self, matches: FindResult, files: Sequence[int], address: Callable[[BlockPlace], str]
     ) -> None:
-        self._found = found
+        self._found = matches
         self._address = address
         self._ranks = {file: rank for rank, file in enumerate(files)}
-        self._orders = sorted(self._order(match[:3]) for match in found.matches)
-        self._ids = {match.id for match in found.matches}
+        self._orders = sorted(self._order(match[:3]) for match in matches.matches)
+        self._ids = {match.id for match in matches.matches}
 
     def at(self, place: BlockPlace, *, is_line: bool) -> Finding:
         """Return the matches around a place, whose block may be unknown."""
@@ -573,12 +573,12 @@ class PageRequest(NamedTuple):
 
     def keep(self, address: str) -> str:
         values = {"find": self.find, "said": "1" if self.said else ""}
-        kept = urlencode({name: value for name, value in values.items() if value})
+        query = urlencode({name: value for name, value in values.items() if value})
         head, sign, anchor = address.partition("#")
-        if not kept:
+        if not query:
             return address
         join = "" if head.endswith("?") else "&" if "?" in head else "?"
-        return f"{head}{join}{kept}{sign}{anchor}"
+        return f"{head}{join}{query}{sign}{anchor}"
 
 
 @dataclass(slots=True)
@@ -673,8 +673,8 @@ class Reader:
         self._main = list(islice(self._conversation.files_with_messages(), MOST_FILES))
         self._files = [file.id for file in self._main]
         if self._subagent is not None:
-            found = sql.ask(self._connection, "pages/subagent_files", subagent=self._subagent.id)
-            self._files = [row["id"] for row in found]
+            rows = sql.ask(self._connection, "pages/subagent_files", subagent=self._subagent.id)
+            self._files = [row["id"] for row in rows]
         self._only = Only(SAID) if asked.said else None
         self._paging = Paging(
             connection, self._files, self._subagent.id if self._subagent else None, self._only
@@ -683,18 +683,18 @@ class Reader:
     def _name(self, line: refs.Line, place: AddressedPlace) -> None:
         """Remember where the page begins and which messages it marks."""
         self.notes += line.notes
-        found = refs.messages_of(self._connection, line)
+        rows = refs.messages_of(self._connection, line)
         if place.block is not None and not line.notes:
-            found = [row for row in found if row["block"] == place.block] or found
-        row = found[0]
+            rows = [row for row in rows if row["block"] == place.block] or rows
+        row = rows[0]
         self._named_subagent = row["subagent_id"]
         self._place = BlockPlace(line.file.id, row["byte_offset"], row["block"])
         self._asked_place = self._place
         if row["answers"] is not None:  # a result is inside its call
             self._place = BlockPlace(row["call_file_id"], row["call_offset"], row["call_block"])
         if self._asked.at is not None:
-            self._targets = frozenset(row["id"] for row in found)
-            if self._asked.said and not any(row["kind"] in SAID for row in found):
+            self._targets = frozenset(row["id"] for row in rows)
+            if self._asked.said and not any(row["kind"] in SAID for row in rows):
                 self.notes.append(
                     "The linked message is neither a prompt nor an answer, so it is hidden here."
                 )
@@ -702,16 +702,16 @@ class Reader:
     def shown(self) -> Shown:
         conversation = self._conversation
         begin = self._begin()
-        found = list(islice(self._from(begin), PAGE + 1))
-        has_more = len(found) > PAGE
-        messages = found[:PAGE]
+        read = list(islice(self._from(begin), PAGE + 1))
+        has_more = len(read) > PAGE
+        messages = read[:PAGE]
         entries = Entries(conversation, self._targets)
-        shown = list(entries.of(messages))
+        page_entries = list(entries.of(messages))
         is_whole = self._subagent is None and not has_more and not self._asked.said
         rest, more_rest, warmups = self._unspawned(entries) if is_whole else ([], 0, 0)
         ways = self._ways(begin, messages[-1] if has_more else None)
         finder = self._finder()
-        shown, anchors = self._linked(shown, rest, finder)
+        page_entries, anchors = self._linked(page_entries, rest, finder)
         models = conversation.models
         used = spent_of(conversation).words(conversation.session)
         related = pages.ask(self._connection, "pages/session_related", session=self._id)
@@ -729,7 +729,7 @@ class Reader:
             cost=used.get("cost", ""),
             subagent=self._subagent,
             spawned_in=self._spawned_in(),
-            entries=shown,
+            entries=page_entries,
             rest=rest,
             more_rest=more_rest,
             warmups=warmups,
@@ -740,7 +740,7 @@ class Reader:
             work=pages.ask(self._connection, "pages/session_work", session=self._id),
             related=related[:MOST_LINKS],
             notes=self.notes,
-            map=self._map(begin, messages[-1:], shown, anchors),
+            map=self._map(begin, messages[-1:], page_entries, anchors),
             finding=self._finding(finder, begin),
             begin=self._begin_name(begin),
             news="" if has_more else self._news(),
@@ -766,9 +766,9 @@ class Reader:
         if not self._asked.find:
             return None
         kinds = SAID if self._asked.said else ()
-        found = find(self._connection, int(str(self._id)), self._asked.find, kinds)
+        matches = find(self._connection, int(str(self._id)), self._asked.find, kinds)
         main = [file.id for file in self._main]
-        return Finder(found, main, lambda place: self._keep(self._permalinks.by_byte(place)))
+        return Finder(matches, main, lambda place: self._keep(self._permalinks.by_byte(place)))
 
     def _finding(self, finder: Finder | None, begin: Begin) -> Finding | None:
         if finder is None:
@@ -784,7 +784,7 @@ class Reader:
         return self._permalinks.name(BlockPlace(self._files[begin.file], *begin.after))
 
     def _map(
-        self, begin: Begin, last: list[Message], shown: list[Entry], anchors: Mapping[Line, str]
+        self, begin: Begin, last: list[Message], entries: list[Entry], anchors: Mapping[Line, str]
     ) -> Map:
         """Return the map, and link each prompt of the page to the ones before and after it."""
 
@@ -802,20 +802,20 @@ class Reader:
         page = Stretch(first, *until or [first])
         mapper = Mapper(self._conversation, self._subagent, self._files, address, page_of)
         made = mapper.map(page)
-        for one in shown:
+        for one in entries:
             for entry in (one, *one.entries):
                 entry.steps = made.steps.get(entry.id)
         return made
 
     def _linked(
-        self, shown: list[Entry], rest: list[Nested], finder: Finder | None
+        self, entries: list[Entry], rest: list[Nested], finder: Finder | None
     ) -> tuple[list[Entry], dict[Line, str]]:
         """Give all entries their addresses; return them with runs of copies folded.
 
         Also returns the anchors of the lines that are on the page.
         """
         nested = [entry for one in rest for entry in one.entries or ()]
-        every = [*shown, *nested]
+        every = [*entries, *nested]
         rows = set_links(self._connection, self._permalinks, every, self._targets)
         if finder is not None:
             finder.mark(nested_in(every))
@@ -824,7 +824,7 @@ class Reader:
             if entry.link is not None:
                 anchors.setdefault(rows[entry.id].place[:2], entry.link.anchor)
         key = str(self._conversation.session["session_key"])
-        folded = list(folded_copies(shown, rows, key))
+        folded = list(folded_copies(entries, rows, key))
         if self._subagent is not None:
             return folded, anchors
         folded, beginning = with_beginning(self._connection, folded, rows)
@@ -983,11 +983,11 @@ async def view(datasette: Datasette, request: Request) -> Response:
 
 def _modes(request: Request) -> dict[str, str]:
     """Return the addresses of the other forms of this page."""
-    given = parse_qsl(request.query_string)
+    parameters = parse_qsl(request.query_string)
 
     def without(*names: str, **more: str) -> str:
-        kept = [(name, value) for name, value in given if name not in names]
-        return f"{request.path}?{urlencode([*kept, *more.items()])}"
+        others = [(name, value) for name, value in parameters if name not in names]
+        return f"{request.path}?{urlencode([*others, *more.items()])}"
 
     return {
         "everything": without("said"),
@@ -1140,10 +1140,10 @@ def _read_image(
     row = sql.ask(connection, "pages/message_text", id=message).fetchone()
     if row["byte_length"] > _LONGEST_LINE:
         raise PageError(404, "The line with this image is too long to read here.")
-    found = Originals(connection).images(
+    images = Originals(connection).images(
         row["file_id"], row["byte_offset"], row["byte_length"], row["text"] or ""
     )
-    image = next(islice(found, number - 1, None), None)
+    image = next(islice(images, number - 1, None), None)
     if image is None:
         raise PageError(404, "The archive does not have this image.")
     if len(image.data) > LARGEST * 4 / 3 + 4:
@@ -1415,20 +1415,20 @@ async def timeline(datasette: Datasette, request: Request) -> Response:
 def _read_timeline(
     number: int, connection: sqlite3.Connection, key: KeyMatch, path: PathOf
 ) -> Timeline:
-    found = Conversation(
+    conversation = Conversation(
         connection, key.session_key, session_id=key.session_id,
         files=MOST_FILES, subagents=MOST_SUBAGENTS,
     )  # fmt: skip
-    return _TimelineReader(found, path).page(number)
+    return _TimelineReader(conversation, path).page(number)
 
 
 class _TimelineReader:
-    def __init__(self, found: Conversation, path: PathOf) -> None:
-        self._conversation = found
-        self._connection = found.connection
-        self._permalinks = Permalinks(found.connection, path)
-        self._here = path(str(found.session["session_key"]))
-        files = islice(found.files_with_messages(), MOST_FILES)
+    def __init__(self, conversation: Conversation, path: PathOf) -> None:
+        self._conversation = conversation
+        self._connection = conversation.connection
+        self._permalinks = Permalinks(conversation.connection, path)
+        self._here = path(str(conversation.session["session_key"]))
+        files = islice(conversation.files_with_messages(), MOST_FILES)
         self._ranks = {file.id: rank for rank, file in enumerate(files)}
         self._files = list(self._ranks)
 
@@ -1478,11 +1478,11 @@ class _TimelineReader:
             for number, one in enumerate(some, start=first + 1)
         ]
         ids = json.dumps([*(one[2] for one in some), *lasts])
-        known = {row["id"]: row for row in sql.ask(self._connection, "pages/map_texts", ids=ids)}
+        messages = {row["id"]: row for row in sql.ask(self._connection, "pages/map_texts", ids=ids)}
         turns = []
         for number, (one, last) in enumerate(zip(some, lasts, strict=True), start=first + 1):
-            row = known[one[2]]
-            start, end = _seconds(row["timestamp"]), _seconds(known[last]["timestamp"])
+            row = messages[one[2]]
+            start, end = _seconds(row["timestamp"]), _seconds(messages[last]["timestamp"])
             text = one_line(message_text.typed(row["kind"], row["text"] or "")) or "(no text)"
             turns.append(
                 Turn(
@@ -1593,9 +1593,9 @@ def _lanes(
     for name, span in calls:
         by_tool.setdefault(name if name in chosen else "", []).append(span)
     for name in (*sorted(chosen, key=lambda name: (-counts[name], name)), ""):
-        if found := by_tool.get(name):
-            facts = terminal.many(len(found), "call")
-            drawn.append(Lane(name or "Other tools", facts, "tool", lane(axis, found)))
+        if spans_of_tool := by_tool.get(name):
+            facts = terminal.many(len(spans_of_tool), "call")
+            drawn.append(Lane(name or "Other tools", facts, "tool", lane(axis, spans_of_tool)))
     rows, left = packed(agents, _MOST_ROWS)
     for number, row in enumerate(rows):
         facts = f"{len(agents):,}" if not number else ""

@@ -53,9 +53,7 @@ class Chip:
 
 
 async def view(datasette: Datasette, request: Request) -> Response:
-    from datasette.utils import tilde_decode
-
-    database = tilde_decode(request.url_vars["database"])
+    database = pages.named(request, "database")
     asked = {name: request.args.get(name) or "" for name in (*FILTERS, "sort")}
     if asked["sort"] not in ("", *SORTS):
         raise PageError(400, f"Unknown order {asked['sort']!r}. Choose one of: {', '.join(SORTS)}.")
@@ -85,20 +83,20 @@ def wanted(connection: sqlite3.Connection, asked: Mapping[str, str]) -> dict[str
     for name, value in asked.items():
         if len(value) > _LONGEST_VALUE:
             raise PageError(400, f"The value of {name} is too long.")
-    given = Filters.of(asked).parameters(connection)
+    parameters = Filters.of(asked).parameters(connection)
     query = sql.query("pages/conversations").parameters
-    known = {name: value for name, value in given.items() if name in query}
-    return {**known, "sort": asked.get("sort")}
+    accepted = {name: value for name, value in parameters.items() if name in query}
+    return {**accepted, "sort": asked.get("sort")}
 
 
 def rows(
     connection: sqlite3.Connection, limit: int, **wanted: object
 ) -> tuple[list[pages.Row], int]:
-    found = pages.ask(connection, "pages/conversations", "models", limit=limit, **wanted)
-    ids = json.dumps([row["id"] for row in found])
+    conversations = pages.ask(connection, "pages/conversations", "models", limit=limit, **wanted)
+    ids = json.dumps([row["id"] for row in conversations])
     usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
     ends = dict(map(tuple, sql.ask(connection, "pages/session_ends", sessions=ids)))
-    for row in found:
+    for row in conversations:
         title = one_line(row["title"] or "") or "(untitled)"
         models = json.loads(row["models"] or "[]")
         row["title"] = title if len(title) <= _LONGEST_TITLE else title[:_LONGEST_TITLE] + "…"
@@ -109,7 +107,7 @@ def rows(
         row["git_branch"] = terminal.branch_besides(row["project"], row["git_branch"])
         state = ends.get(row["id"])
         row["state"] = pages.STATES.get(str(state), state)
-    return found, found[0]["total"] if found else 0
+    return conversations, conversations[0]["total"] if conversations else 0
 
 
 def _read(
@@ -118,8 +116,8 @@ def _read(
     parameters = wanted(connection, asked)
     project = _project(connection, parameters["project"])
     offset = (number - 1) * PAGE
-    found, total = rows(connection, PAGE, offset=offset, **parameters)
-    if number > 1 and not found:
+    conversations, total = rows(connection, PAGE, offset=offset, **parameters)
+    if number > 1 and not conversations:
         raise PageError(
             404, f"There is no page {number} of this list.",
             [("First page", with_query(here, asked))],
@@ -129,10 +127,10 @@ def _read(
         why = nothing(Filters.of(asked), lambda other: count_of(connection, _given(other)))
         left = [*why.lines("conversation")]
     return {
-        "rows": found,
+        "rows": conversations,
         "total": total,
         "left": left,
-        "has_more": offset + len(found) < total,
+        "has_more": offset + len(conversations) < total,
         "chips": list(_chips(asked, project, here)),
         "values": _values(connection, asked, project),
         "colour": charts.of_models(connection),
@@ -164,10 +162,10 @@ def _values(
         key = str(row["key"])
         if len(key) <= _LONGEST_VALUE:
             values[row["what"]][key] = _name(row["text"])
-    for name, known in values.items():
+    for name, choices in values.items():
         if asked[name]:
             text = project if name == "project" else None
-            known.setdefault(asked[name], text or _name(asked[name]))
+            choices.setdefault(asked[name], text or _name(asked[name]))
     return values
 
 
@@ -244,13 +242,13 @@ async def front(datasette: Datasette, request: Request) -> Response:
 
 def _read_front(connection: sqlite3.Connection) -> dict[str, object]:
     newest = sql.ask(connection, "pages/newest_session").fetchone()["ended_at"]
-    found, total = rows(connection, NEWEST)
+    conversations, total = rows(connection, NEWEST)
     projects = [pages.brief(row) for row in sql.ask(connection, "pages/dashboard_projects")]
     here = [row for row in projects if row["path"] is None or row["on_disk"] != 0]
     return {
-        "rows": found,
+        "rows": conversations,
         "total": total,
-        "several": len({row["agent"] for row in found}) > 1,
+        "several": len({row["agent"] for row in conversations}) > 1,
         "projects": here[:PROJECTS],
         "has_more_projects": len(projects) > min(len(here), PROJECTS),
         "elsewhere": len(projects) - len(here),
@@ -291,12 +289,12 @@ def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]
     spans = json.dumps([(_begin(day), _begin(day + timedelta(days=1))) for day in days])
     counts = [row["conversations"] for row in sql.ask(connection, "pages/days", days=spans)]
     top = max(counts)
-    shown: list[Day | None] = [
+    calendar: list[Day | None] = [
         Day(f"{day}", day.day, count, charts.shade(count, top))
         for day, count in zip(days, counts, strict=True)
     ]
-    shown += [None] * (-len(shown) % 7)
-    return [shown[start : start + 7] for start in range(0, len(shown), 7)]
+    calendar += [None] * (-len(calendar) % 7)
+    return [calendar[start : start + 7] for start in range(0, len(calendar), 7)]
 
 
 def _days_before(last: date) -> list[date]:

@@ -173,11 +173,11 @@ class Entries:
         nested = Nested(subagent.agent_key, facts, subagent.message_count, None)
         is_short = subagent.message_count <= min(INLINE, self._room)
         if is_short and self._level < _LEVELS_ON_PAGE:
-            found = list(self._conversation.subagent_messages(subagent, limit=_BLOCKS + 1))
-            if len(found) <= _BLOCKS:
+            messages = list(self._conversation.subagent_messages(subagent, limit=_BLOCKS + 1))
+            if len(messages) <= _BLOCKS:
                 self._room -= subagent.message_count
                 self._level += 1
-                nested.entries = list(self.of(found, has_days=False))
+                nested.entries = list(self.of(messages, has_days=False))
                 self._level -= 1
         return nested
 
@@ -242,8 +242,8 @@ class Entries:
         entry = self._new(message, "aside", who)
         text = conversation.heard(message.kind, message.content).strip()
         if message.kind == "image":
-            shown = self._budget.beginning(readable(text), _OPEN)
-            entry.body = Markup('<p class="ai-image">{}</p>').format(shown)
+            beginning = self._budget.beginning(readable(text), _OPEN)
+            entry.body = Markup('<p class="ai-image">{}</p>').format(beginning)
             entry.pictures = self._pictures(message.id, text)
             return entry
         is_prose = message.kind in ("agent_prompt", "compact_summary", "agent_message", "thinking")
@@ -254,9 +254,9 @@ class Entries:
         return entry
 
     def _pictures(self, message: int, text: str) -> list[Picture]:
-        found = list(islice(html.in_text(message, text), self._pictures_left))
-        self._pictures_left -= len(found)
-        return found
+        pictures = list(islice(html.in_text(message, text), self._pictures_left))
+        self._pictures_left -= len(pictures)
+        return pictures
 
     def _noise(self, messages: list[Message]) -> Entry:
         counts: Counter[str] = Counter(
@@ -424,8 +424,8 @@ def pieces(connection: sqlite3.Connection, conversation: ExportedConversation) -
 def index(title: str, rows: Iterable[tuple[str, str, str]]) -> Iterator[str]:
     """Yield a page that links to files: the name of each, its title, and facts about it."""
     yield from _head(title)
-    shown = [(name, one_line(text), one_line(about)) for name, text, about in rows]
-    yield safe(html.macro("export", "index", title, shown))
+    lines = [(name, one_line(text), one_line(about)) for name, text, about in rows]
+    yield safe(html.macro("export", "index", title, lines))
 
 
 class ExportedEntries(Entries):
@@ -488,12 +488,12 @@ class ExportedEntries(Entries):
         return entry
 
     def _images(self, message: int, text: str) -> Markup:
-        shown = []
+        pieces_of_images = []
         for image in self._exported.images(message, text):
             fits = len(image.data) <= min(LARGEST_IMAGE, self._room_for_images)
             self._room_for_images -= len(image.data) if fits else 0
-            shown.append(html.macro("export", "image", image, bool(image.data) and fits))
-        return joined(shown)
+            pieces_of_images.append(html.macro("export", "image", image, bool(image.data) and fits))
+        return joined(pieces_of_images)
 
 
 def _rest_of_input(message: Message, budget: Budget) -> Markup:

@@ -61,8 +61,8 @@ def cell(
     """Return a cell as HTML, None where it stays as it is; `table` is None for a query's rows."""
     if not isinstance(value, str):
         counts = {name: _get(row, name) for name in ("partial", "unpriced", "is_lower_bound")}
-        known = {name: count for name, count in counts.items() if count is not _ABSENT}
-        return Markup("≥{}").format(value) if any(unknown_of(column, known)) else None
+        present = {name: count for name, count in counts.items() if count is not _ABSENT}
+        return Markup("≥{}").format(value) if any(unknown_of(column, present)) else None
     if column == "session_key":
         return _conversation(paths, value, value)
     if _is_title_of_session(row, column, table):
@@ -72,8 +72,8 @@ def cell(
     if _time.fullmatch(value):
         return _moment(value)
     if _address.fullmatch(value):
-        shown = value if len(value) <= _LONG else value[:_LONG] + "…"
-        return Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>').format(value, shown)
+        text = value if len(value) <= _LONG else value[:_LONG] + "…"
+        return Markup('<a href="{}" rel="noopener noreferrer nofollow">{}</a>').format(value, text)
     return None
 
 
@@ -93,10 +93,10 @@ def _conversation(paths: Paths, key: str, text: str) -> Markup:
 
 def _moment(value: str) -> Markup | None:
     try:
-        shown = moment(value)
+        text = moment(value)
     except ValueError:  # the thirtieth of February
         return None
-    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(value, shown)
+    return Markup('<time datetime="{0}" title="{0}">{1}</time>').format(value, text)
 
 
 _ABSENT = object()
@@ -260,14 +260,14 @@ class Frame:
         return [link for link in links if link["href"] not in own]
 
     def columns(
-        self, table: str, known: Sequence[Mapping[str, Any]], asked: Mapping[str, str]
+        self, table: str, described: Sequence[Mapping[str, Any]], asked: Mapping[str, str]
     ) -> list[int]:
         """Return the indexes of the columns to show, in order.
 
         The first is the link of the row, if the table has one. Columns that the address sorts or
         filters by are included.
         """
-        names = [column["name"] for column in known]
+        names = [column["name"] for column in described]
         every = list(range(len(names)))
         if len(names) <= MOST or any(name in asked for name in _ASKED):
             return every
@@ -363,16 +363,16 @@ async def answer(datasette: Any, request: Any, exception: Exception) -> Any:
     )
     if status not in (400, 404) or asks_for_data or getattr(exception, "message_is_html", False):
         return None
-    found = await of(datasette, request, None, None)
-    if found is None:
+    frame = await of(datasette, request, None, None)
+    if frame is None:
         return None
     if status == 400:
         return await pages.error_page(datasette, request, PageError(400, str(exception)))
     wanted = pages.unquoted(request.path.rstrip("/").rpartition("/")[2])
-    links = await _near(datasette, str(found.database), wanted)
+    links = await _near(datasette, str(frame.database), wanted)
     near = " The nearest names:" if links else ""
     error = PageError(404, f"There is no page {pages.cut(request.path)!r}.{near}", links, wanted)
-    return await pages.error_page(datasette, request, error, found.database)
+    return await pages.error_page(datasette, request, error, frame.database)
 
 
 async def _near(datasette: Any, database: str, wanted: str) -> list[tuple[str, str]]:
@@ -381,7 +381,7 @@ async def _near(datasette: Any, database: str, wanted: str) -> list[tuple[str, s
     urls = datasette.urls
     tables = {*await held.table_names(), *await held.view_names()}
     tables -= set(await held.hidden_table_names())
-    known = {name: urls.table(database, name) for name in sorted(tables)}
-    known |= {name: urls.query(database, name) for name in pages.for_people()}
-    names = get_close_matches(wanted[:_LONGEST], known, _NEAR)
-    return [(name, known[name]) for name in names]
+    addresses = {name: urls.table(database, name) for name in sorted(tables)}
+    addresses |= {name: urls.query(database, name) for name in pages.for_people()}
+    names = get_close_matches(wanted[:_LONGEST], addresses, _NEAR)
+    return [(name, addresses[name]) for name in names]

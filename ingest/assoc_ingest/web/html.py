@@ -71,9 +71,9 @@ class Budget:
 
     def beginning(self, text: str, most: int) -> str:
         """Return the beginning of a text: at most `most` letters, and no more than are left."""
-        shown = text[: min(most, self._letters)]
-        self._letters -= len(shown)
-        return shown
+        beginning = text[: min(most, self._letters)]
+        self._letters -= len(beginning)
+        return beginning
 
     def pieces(self, count: int, most: int) -> int:
         """Take up to `count` pieces, at most `most`, and return how many may be shown."""
@@ -272,11 +272,11 @@ def difference(before: str, after: str, budget: Budget | None = None) -> Markup:
 def _difference(rows: list[Row], budget: Budget) -> Markup:
     lines, room = [], _LONGEST_VALUE * 2
     for sign, line in rows[: budget.pieces(len(rows), _MOST_ROWS)]:
-        shown = budget.beginning(line, room)
-        room -= len(shown)
-        if line and not shown:
+        beginning = budget.beginning(line, room)
+        room -= len(beginning)
+        if line and not beginning:
             break
-        lines.append(_line(sign, shown if shown == line else shown + "…"))
+        lines.append(_line(sign, beginning if beginning == line else beginning + "…"))
     if len(lines) < len(rows):
         lines.append(_line("…", f"{len(rows) - len(lines):,} more lines"))
     return Markup('<pre class="ai-diff" tabindex="0">{}</pre>').format(joined(lines))
@@ -300,10 +300,10 @@ def _line(sign: str, line: str) -> Markup:
 
 
 def _written(text: str, most: int, opening: Markup, budget: Budget) -> Markup:
-    shown = budget.beginning(text, most)
-    body = opening + readable(shown) + Markup("</pre>")
-    if len(shown) < len(text):
-        body += note(f"… {len(text) - len(shown):,} more characters: open the row to see them")
+    beginning = budget.beginning(text, most)
+    body = opening + readable(beginning) + Markup("</pre>")
+    if len(beginning) < len(text):
+        body += note(f"… {len(text) - len(beginning):,} more characters: open the row to see them")
     return body
 
 
@@ -323,9 +323,9 @@ def _cells(text: str) -> int:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    known = MarkdownIt("commonmark", {"html": False, "linkify": False})
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False})
     # References would repeat one long address a thousand times.
-    return known.enable(["table", "strikethrough"]).disable(["image", "reference"])
+    return parser.enable(["table", "strikethrough"]).disable(["image", "reference"])
 
 
 def _kept(tag: str, attribute: str, value: str) -> str | None:
@@ -383,8 +383,8 @@ def fields(arguments: dict[str, object], budget: Budget) -> Markup:
         _FIELD.format(_named(key, budget), _value(key, value, budget))
         for key, value in islice(arguments.items(), count)
     ]
-    shown = Markup('<dl class="ai-fields">{}</dl>').format(joined(rows)) if rows else _NONE
-    return shown + _more(len(arguments) - count, "value")
+    named = Markup('<dl class="ai-fields">{}</dl>').format(joined(rows)) if rows else _NONE
+    return named + _more(len(arguments) - count, "value")
 
 
 def _changes(changes: list[Change], budget: Budget) -> Markup:
@@ -412,8 +412,8 @@ def _list(items: list[object], budget: Budget) -> Markup:
         for item in items[:count]
         if isinstance(item, dict)
     ]
-    shown = Markup('<ul class="ai-todos">{}</ul>').format(joined(rows))
-    return shown + _more(len(items) - count, "item")
+    items_list = Markup('<ul class="ai-todos">{}</ul>').format(joined(rows))
+    return items_list + _more(len(items) - count, "item")
 
 
 def _command(arguments: dict[str, object], budget: Budget) -> Markup:
@@ -432,8 +432,8 @@ def _value(key: str, value: object, budget: Budget) -> Markup:
 
 def _named(text: str, budget: Budget, most: int = _LONG_NAME) -> str:
     """Return a text on one line, as much of it as there is room for."""
-    shown = budget.beginning(text, most)
-    return one_line(shown) if shown == text else one_line(shown) + "…"
+    beginning = budget.beginning(text, most)
+    return one_line(beginning) if beginning == text else one_line(beginning) + "…"
 
 
 def _few(parts: Sized, budget: Budget) -> int:
@@ -471,8 +471,8 @@ class Picture:
 
 def in_text(message: int, text: str) -> Iterator[Picture]:
     """Yield the images that a text has placeholders for, without those that are too large."""
-    found = dict.fromkeys(match[0] for match in islice(_placeholder.finditer(text), _MOST))
-    for number, placeholder in enumerate(found, start=1):
+    placeholders = dict.fromkeys(match[0] for match in islice(_placeholder.finditer(text), _MOST))
+    for number, placeholder in enumerate(placeholders, start=1):
         size = _placeholder.fullmatch(placeholder)
         if size is not None and int(size[1].replace(",", "") or 0) <= LARGEST:
             yield Picture(message, number, placeholder)

@@ -84,10 +84,10 @@ def with_times(query: bytes) -> bytes:
 
     SQL compares them as text. Raises UsageError for one that is none.
     """
-    given = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+    parameters = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
     read = {"since": since, "until": until}
     return urlencode(
-        [(name, read[name](text) if name in read and text else text) for name, text in given]
+        [(name, read[name](text) if name in read and text else text) for name, text in parameters]
     ).encode()
 
 
@@ -121,12 +121,12 @@ _known: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 async def is_ours(datasette: Any, database: str) -> bool:
     """Is this a database of assoc-ingest? It is asked once, though every cell wants to know."""
-    found = datasette.databases.get(database)
-    if found is None:
+    held = datasette.databases.get(database)
+    if held is None:
         return False
-    if found not in _known:
-        _known[found] = await _application_id(found) == APPLICATION_ID
-    return _known[found]
+    if held not in _known:
+        _known[held] = await _application_id(held) == APPLICATION_ID
+    return _known[held]
 
 
 async def our_databases(datasette: Any) -> list[str]:
@@ -197,14 +197,14 @@ async def index(datasette: Any, request: Any) -> Any:
 async def descriptions(datasette: Any, database: str) -> dict[str, str]:
     """Return the description of each table and view in the metadata of a database."""
     if hasattr(datasette, "get_resource_metadata"):
-        known = {
+        texts = {
             table: (await datasette.get_resource_metadata(database, table)).get("description")
             for table in await _tables(datasette, database)
         }
     else:
         entries = (datasette.metadata("tables", database=database) or {}).items()
-        known = {table: (entry or {}).get("description") for table, entry in entries}
-    return {table: str(text) for table, text in known.items() if text}
+        texts = {table: (entry or {}).get("description") for table, entry in entries}
+    return {table: str(text) for table, text in texts.items() if text}
 
 
 async def _tables(datasette: Any, database: str) -> list[str]:
@@ -315,7 +315,7 @@ async def read(
         raise Forbidden(f"You have no permission to see all the data of {database} on this page.")
     limit = queries * int(datasette.setting("sql_time_limit_ms"))
     try:
-        found: T = await datasette.get_database(database).execute_fn(
+        result: T = await datasette.get_database(database).execute_fn(
             lambda connection: _in_one_transaction(connection, limit, function)
         )
     except NotFoundError as error:
@@ -327,7 +327,7 @@ async def read(
             raise
         message = "This took too long. Narrow the request or raise sql_time_limit_ms."
         raise PageError(503, message) from error
-    return found
+    return result
 
 
 async def page(
@@ -451,7 +451,7 @@ def find(connection: sqlite3.Connection, prefix: str, path: Callable[[str], str]
     except UsageError as error:
         rows = refs.sessions_beginning_with(connection, prefix)
         word = "sessions" if rows else "subagents"
-        found = [
+        links = [
             (
                 f"{row['title'] or '(untitled)'} · {terminal.moment(row['ended_at'])} · "
                 f"{row['session_key']}",
@@ -465,5 +465,5 @@ def find(connection: sqlite3.Connection, prefix: str, path: Callable[[str], str]
             )
             for row in refs.agents_beginning_with(connection, prefix)
         ]
-        message = f"{len(found):,} {word} begin with {cut(prefix)!r}."
-        raise PageError(300, message, found) from error
+        message = f"{len(links):,} {word} begin with {cut(prefix)!r}."
+        raise PageError(300, message, links) from error

@@ -65,9 +65,7 @@ _SHOWN = {"type", "from", "timestamp"}  # of a message between programs: they st
 
 async def team(datasette: Datasette, request: Request) -> Response:
     """Return the page of a team; the address has its number, name or key."""
-    from datasette.utils import tilde_decode
-
-    database = tilde_decode(request.url_vars["database"])
+    database = pages.named(request, "database")
     wanted = pages.named(request, "team")
     paths = Paths(datasette, database)
     budget = Budget()
@@ -126,8 +124,8 @@ def _body(row: pages.Row, budget: Budget) -> Markup:
     try:
         inner = json.loads(text) if row["kind"] != "message" else None
         if isinstance(inner, dict):
-            shown = {key: value for key, value in inner.items() if key not in _SHOWN}
-            return fields(shown, budget)
+            others = {key: value for key, value in inner.items() if key not in _SHOWN}
+            return fields(others, budget)
     except (ValueError, RecursionError):  # no JSON, or nested a thousand times
         pass
     return markdown(text, budget)
@@ -147,9 +145,7 @@ MOST = 30
 
 async def project(datasette: Datasette, request: Request) -> Response:
     """Return the page of a project; the address has its number, name or key."""
-    from datasette.utils import tilde_decode
-
-    database = tilde_decode(request.url_vars["database"])
+    database = pages.named(request, "database")
     wanted = pages.named(request, "project")
     number = pages.page_number(request.args.get("page"))
     paths = Paths(datasette, database)
@@ -172,11 +168,11 @@ def _read(
     same = sql.ask(connection, "pages/same_projects", id=project["id"]).fetchall()
     ids = [row["id"] for row in same]
     every = json.dumps(ids)
-    found: dict[str, list[pages.Row]] = {}
+    lists: dict[str, list[pages.Row]] = {}
     more = []
     for name, *whole in (("tasks", "description"), ("texts", "text"), ("links",)):
         rows = pages.ask(connection, f"pages/project_{name}", *whole, project=every, limit=MOST + 1)
-        found[name] = rows[:MOST]
+        lists[name] = rows[:MOST]
         if rows[MOST:]:
             more.append(name)
     related = pages.ask(connection, "pages/project_related", project=every)
@@ -203,7 +199,7 @@ def _read(
         "more_related": max(len(related) - MOST_LINKS, 0),
         "more": more,
         "most": MOST,
-        **found,
+        **lists,
     }
 
 

@@ -108,7 +108,7 @@ def _execute(datasette: Any, database: Any, here: Execute, processes: _Processes
             most += 1  # the one more that shows that there is another page
         limits = Limits(most, _MOST_BYTES, seconds=milliseconds / 1000)
         try:
-            found = await processes.run(
+            answer = await processes.run(
                 _setup(datasette, database), sql, limits, _given(sql, params)
             )
         except StoppedError as error:
@@ -117,10 +117,10 @@ def _execute(datasette: Any, database: Any, here: Execute, processes: _Processes
             raise DatasetteError(str(error), status=503) from error
         except UsageError as error:
             raise DatasetteError(str(error), title="Not answered", status=400) from error
-        if found.has_more and not truncate:
+        if answer.has_more and not truncate:
             raise DatasetteError(f"The answer has more than {_MOST_ROWS:,} rows.", status=400)
-        description, rows = _as_rows(found)
-        return Results(rows, found.has_more, description)
+        description, rows = _as_rows(answer)
+        return Results(rows, answer.has_more, description)
 
     return execute
 
@@ -257,22 +257,22 @@ def _given(sql: str, parameters: Any) -> Sequence[Value] | Mapping[str, Value]:
         return list(parameters)
     if type(parameters) is dict:
         return parameters
-    given = {}
+    values = {}
     for name in set(_parameter.findall(sql)):
         try:
-            given[name] = parameters[name]
+            values[name] = parameters[name]
         except KeyError:
             continue
-    return given
+    return values
 
 
-def _as_rows(found: Answer) -> tuple[Any, list[sqlite3.Row]]:
+def _as_rows(answer: Answer) -> tuple[Any, list[sqlite3.Row]]:
     """Return the column description and the rows like those of a cursor."""
     connection = sqlite3.connect(":memory:")
     try:
-        named = ", ".join(f"null as {_quoted(column)}" for column in found.columns)
+        named = ", ".join(f"null as {_quoted(column)}" for column in answer.columns)
         cursor = connection.execute(f"select {named}")
-        return cursor.description, [sqlite3.Row(cursor, row) for row in found.rows]
+        return cursor.description, [sqlite3.Row(cursor, row) for row in answer.rows]
     finally:
         connection.close()
 
@@ -387,8 +387,8 @@ def refusal(scope: Scope, allowed: Collection[str]) -> Refusal | None:
 
 def _is_for_us(hosts: list[str], allowed: Collection[str]) -> bool:
     """One host and no more: of two, this program and another could believe different ones."""
-    found = _host.fullmatch(hosts[0]) if len(hosts) == 1 else None
-    return found is not None and found["name"].lower() in allowed
+    match = _host.fullmatch(hosts[0]) if len(hosts) == 1 else None
+    return match is not None and match["name"].lower() in allowed
 
 
 def _leads_elsewhere(scope: Scope) -> bool:

@@ -75,8 +75,8 @@ class Paths:
 
 def with_query(path: str, asked: Mapping[str, object]) -> str:
     """Return an address with parameters; those without a value are left out."""
-    given = {name: str(value) for name, value in asked.items() if value not in (None, "")}
-    return f"{path}?{urlencode(given)}" if given else path
+    parameters = {name: str(value) for name, value in asked.items() if value not in (None, "")}
+    return f"{path}?{urlencode(parameters)}" if parameters else path
 
 
 # ------------------------------------------------------------------------------------------------
@@ -124,19 +124,19 @@ class MessagePlaces(NamedTuple):
 
 
 def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, MessagePlaces]:
-    found = {}
+    places = {}
     for row in sql.ask(connection, "pages/message_places", ids=json.dumps(list(ids))):
         original = None
         if row["original_file_id"] is not None:
             original = BlockPlace(
                 row["original_file_id"], row["original_offset"], row["original_block"]
             )
-        found[row["id"]] = MessagePlaces(
+        places[row["id"]] = MessagePlaces(
             BlockPlace(row["file_id"], row["byte_offset"], row["block"]),
             original, row["original_session"], row["original_title"],
             bool(row["is_message"]),
         )  # fmt: skip
-    return found
+    return places
 
 
 class Permalinks:
@@ -154,13 +154,13 @@ class Permalinks:
 
         They are looked up in the order of the files, so that no frame of the archive is read twice.
         """
-        found: dict[BlockPlace, Link] = {}
+        links: dict[BlockPlace, Link] = {}
         for file, group in groupby(sorted(set(places)), key=lambda place: place.file):
             key = self._owner(file)
             if key is not None:
                 number = self._numbers[key].get(file, 1)
-                found.update((place, self._link(key, number, place)) for place in group)
-        return found
+                links.update((place, self._link(key, number, place)) for place in group)
+        return links
 
     def by_byte(self, place: BlockPlace) -> str:
         """Return an address of a block for which no line is counted; '' if there is none.
@@ -199,10 +199,10 @@ class Permalinks:
 
     def of_row(self, row: int, key: KeyMatch) -> Link | None:
         """Return the address of the message in a row, None if the conversation has no such row."""
-        found = sql.ask(self._connection, "pages/message_place", id=row).fetchone()
-        if found is None or found["session_key"] != key.session_key:
+        row_place = sql.ask(self._connection, "pages/message_place", id=row).fetchone()
+        if row_place is None or row_place["session_key"] != key.session_key:
             return None
-        place = BlockPlace(found["file_id"], found["byte_offset"], found["block"])
+        place = BlockPlace(row_place["file_id"], row_place["byte_offset"], row_place["block"])
         return self.of([place]).get(place)
 
     def _link(self, key: KeyMatch, file: int, place: BlockPlace) -> Link:

@@ -153,9 +153,9 @@ def stacked(
     rest: dict[tuple[str, str], int] = defaultdict(int)
     for (column, name), value in values.items():
         if column in stacks and value:
-            shown = name if name in stacks[column] else OTHERS
-            stacks[column][shown] += value
-            rest[column, shown] += (unknown or {}).get((column, name), 0)
+            series_name = name if name in stacks[column] else OTHERS
+            stacks[column][series_name] += value
+            rest[column, series_name] += (unknown or {}).get((column, name), 0)
     sums = {column: sum(stack.values()) for column, stack in stacks.items()}
     highest = max(sums, key=sums.__getitem__, default="")
     top = sums.get(highest, 0)
@@ -269,8 +269,8 @@ class _Usage:
     def estimate(self, connection: sqlite3.Connection) -> Estimate | None:
         """Return an estimate of the total, None if the total is exact."""
         cost = None if self.total.unpriced == self.total.responses else self.total.cost
-        known = Spent(self.total.output, cost, partial=self.total.partial)
-        return estimate(connection, known, self.partial) if self.partial else None
+        spent = Spent(self.total.output, cost, partial=self.total.partial)
+        return estimate(connection, spent, self.partial) if self.partial else None
 
     def together(self, project: sqlite3.Row) -> Used | None:
         """Return what a repository used with its worktrees, None if it has none."""
@@ -391,11 +391,13 @@ def _read(connection: sqlite3.Connection, period: str | None) -> dict[str, objec
 
 def _columns(days: Iterable[str]) -> tuple[list[str], Callable[[str], str]]:
     """Return the columns of a chart, including empty days, and what maps a day to its column."""
-    known = sorted(set(days))
-    if not known:
+    used_days = sorted(set(days))
+    if not used_days:
         return [], str
-    first, last = (datetime.fromisoformat(day).replace(tzinfo=UTC) for day in (known[0], known[-1]))
+    first, last = (
+        datetime.fromisoformat(day).replace(tzinfo=UTC) for day in (used_days[0], used_days[-1])
+    )
     count = (last - first).days + 1
     if count > _MOST_DAYS:
-        return sorted({day[:7] for day in known}), lambda day: day[:7]
+        return sorted({day[:7] for day in used_days}), lambda day: day[:7]
     return [f"{first + timedelta(days=number):%Y-%m-%d}" for number in range(count)], str
