@@ -13,7 +13,8 @@ import click
 
 from .. import terminal
 from ..ask.output import say, write
-from ..terminal import Paint, cut, one_line, pad, safe_json
+from ..errors import UsageError
+from ..terminal import Figure, Paint, cut, one_line, pad, safe, safe_json
 from .options import (
     asks,
     confirmed,
@@ -257,13 +258,17 @@ def write_forgotten(done: Forgetting, *, as_json: bool, dry_run: bool) -> None:
             f"Kept {prompts} of the history with the same text: they name no conversation. "
             "To forget the whole history: assoc-ingest forget history.jsonl"
         )
+    _say_what_remains(done)
+    say("The agent's own files are untouched; later syncs skip them.")
+    if dry_run:
+        say("To forget it, run the same command without --dry-run.")
+
+
+def _say_what_remains(done: Forgetting | SecretForgetting) -> None:
     if done.is_pending:
         say(_TRACES)
     for path in done.put_aside:
         say(f"A damaged copy of the database may still contain it; delete that file: {path}")
-    say("The agent's own files are untouched; later syncs skip them.")
-    if dry_run:
-        say("To forget it, run the same command without --dry-run.")
 
 
 def write_secret(done: SecretForgetting, *, as_json: bool, dry_run: bool) -> None:
@@ -281,10 +286,7 @@ def write_secret(done: SecretForgetting, *, as_json: bool, dry_run: bool) -> Non
             f"Kept {terminal.many(done.within_words, 'place')} where it is part of a longer word. "
             "If they reveal it, forget those conversations."
         )
-    if done.is_pending:
-        say(_TRACES)
-    for path in done.put_aside:
-        say(f"A damaged copy of the database may still contain it; delete that file: {path}")
+    _say_what_remains(done)
     say("The agent's own files still contain it; later syncs leave it out.")
     say("It is still valid: rotate it.")
     if dry_run:
@@ -296,18 +298,6 @@ def write_tombstones(stones: list[Tombstone], *, as_json: bool) -> None:
         write([safe_json([asdict(stone) for stone in stones]) + "\n"])
     else:
         write(dict.fromkeys(map(_tombstone, _without_parts(stones))))
-    if not stones:
-        say("Nothing is forgotten.")
-    elif any(stone.is_pending for stone in stones):
-        say(_TRACES)
-
-
-def write_remembered(stones: list[Tombstone], *, as_json: bool) -> None:
-    if as_json:
-        write([safe_json([asdict(stone) for stone in stones]) + "\n"])
-    else:
-        write(dict.fromkeys(map(_tombstone, _without_parts(stones))))
-    say("To read what still exists: assoc-ingest sync")
 
 
 def _without_parts(stones: list[Tombstone]) -> Iterator[Tombstone]:
@@ -410,17 +400,17 @@ def forget(
       assoc-ingest forget --list
       assoc-ingest forget --remember 0b7c2f4e
     """
-    from ..errors import UsageError
     from ..upkeep.forget import SecretForgetting, Target, tombstones
     from ..upkeep.forget import forget as run
     from ..upkeep.forget import remember as take_back
 
     if is_list:
-        write_tombstones(tombstones(database), as_json=as_json)
+        _list(tombstones(database), as_json=as_json)
         return 0
     given = _given(name, project, secret, remember=remember)
     if remember:
-        write_remembered(take_back(database, given), as_json=as_json)
+        write_tombstones(take_back(database, given), as_json=as_json)
+        say("To read what still exists: assoc-ingest sync")
         return 0
     if secret is not None and (root is not None or copies):
         raise UsageError(
@@ -445,9 +435,16 @@ def forget(
     return 0
 
 
+def _list(stones: list[Tombstone], *, as_json: bool) -> None:
+    write_tombstones(stones, as_json=as_json)
+    if not stones:
+        say("Nothing is forgotten.")
+    elif any(stone.is_pending for stone in stones):
+        say(_TRACES)
+
+
 def _given(name: str | None, project: str | None, secret: str | None, *, remember: bool) -> str:
     """Return what is to be forgotten or remembered; raise UsageError if it is not one thing."""
-    from ..errors import UsageError
 
     given = [one for one in (name, project, secret) if one is not None]
     if len(given) != 1 or (remember and project is not None):
@@ -519,11 +516,8 @@ def set_one(
     Example:
       assoc-ingest price set my-model --input 1.25 --output 10
     """
-    from ..ask.output import say
-    from ..errors import UsageError
     from ..store.database import writing
     from ..sync.prices import all_prices, set_price, used
-    from ..terminal import safe
 
     if not model.strip():
         raise UsageError(
@@ -569,10 +563,8 @@ def remove_one(database: Path, model: str, as_json: bool) -> None:
     Example:
       assoc-ingest price remove my-model
     """
-    from ..ask.output import say
     from ..store.database import writing
     from ..sync.prices import all_prices, remove_price
-    from ..terminal import safe
 
     reading(database).close()
     with writing(database) as connection:
@@ -584,9 +576,8 @@ def remove_one(database: Path, model: str, as_json: bool) -> None:
 
 
 def _write_prices(database: Path, prices: Sequence[Mapping[str, object]], *, as_json: bool) -> None:
-    from ..ask.output import say, write, write_table
+    from ..ask.output import write_table
     from ..questions.fit import SCHEMA
-    from ..terminal import Figure, safe_json
 
     if as_json:
         write([safe_json({"schema": SCHEMA, "items": prices}) + "\n"], is_exact=True)
@@ -628,7 +619,6 @@ def prune(
       assoc-ingest prune --gone --dry-run
       assoc-ingest prune --gone --before 90d
     """
-    from ..errors import UsageError
     from ..upkeep.prune import prune_gone
 
     if not gone:
