@@ -1,8 +1,8 @@
 -- Search what is no message
 -- Entries of the store :what (inbox, task, todo, plan, document, prompt or tool_result_file) that
--- match an FTS5 expression, best first. What is found elsewhere is left out: messages that stand in
--- a transcript too, prompts whose conversation is indexed, and tasks and things to do that are gone
--- and of which a transcript tells. The columns are those of `searchable`, reached by the index.
+-- match an FTS5 expression, best first. What is found elsewhere is left out: messages that are also in
+-- a transcript, prompts whose conversation is indexed, and tasks and todos that are gone but recorded
+-- in a transcript. The columns are those of `searchable`, reached by the index.
 with found as (
     select
         'inbox' as what, i.id, inbox_items_fts.rank, i.kind,

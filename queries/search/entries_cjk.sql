@@ -1,5 +1,5 @@
 -- Search what is no message for Chinese, Japanese or Korean letters
--- Entries of all stores that fit all LIKE patterns of the JSON array :patterns, newest first; :scope
+-- Entries of all stores that match all LIKE patterns of the JSON array :patterns, newest first; :scope
 -- is said, or tools for large tool outputs alone. What is found elsewhere is left out.
 select
     e.what,

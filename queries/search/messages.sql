@@ -1,7 +1,7 @@
 -- Search conversations
 -- Messages that match an FTS5 expression, best first. Begin it with {text joined_text} : for what
--- people and agents said, with {tool_text joined_tool_text} : for what tools gave. Copies in forked
--- sessions are left out. `verbatim` says whether the text has :literal in it, whatever its case, or
+-- people and agents said, or with {tool_text joined_tool_text} : for tool input and output. Copies in
+-- forked sessions are left out. `verbatim` says whether the text contains :literal in any case, or
 -- :escaped, which is the same inside JSON.
 select
     'message' as what,

@@ -1,6 +1,6 @@
 -- Search conversations for one or two Chinese, Japanese or Korean letters
--- Messages that fit all LIKE patterns of the JSON array :letters, newest first. No index finds
--- fewer than three letters, so the rows with such letters are compared. :scope is said or tools.
+-- Messages that match all LIKE patterns of the JSON array :letters, newest first. No index finds
+-- fewer than three letters, so all rows with such letters are compared. :scope is said or tools.
 select
     'message' as what,
     m.kind,

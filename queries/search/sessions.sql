@@ -1,6 +1,6 @@
 -- Search titles of sessions
--- Sessions whose title fits all LIKE patterns of the JSON array :patterns, newest first. Titles
--- that were made from a prompt or an id are left out: the prompt itself is found.
+-- Sessions whose title matches all LIKE patterns of the JSON array :patterns, newest first. Titles
+-- that were made from a prompt or an id are left out, because the prompt itself is found.
 select
     'session' as what,
     s.title_source as kind,

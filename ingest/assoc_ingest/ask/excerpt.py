@@ -24,20 +24,20 @@ from .query import Terms
 from .refs import Entry, KeyMatch, Line, entries_of, resolve, split
 
 # ------------------------------------------------------------------------------------------------
-# Finds in one conversation what a search would find in all of them, in the order of its files.
+# Finds text in one conversation as a search would, in the order of its files.
 #
-# A query is read as `search` reads it, and the same indexes answer. What is found holds all of
-# its words: nothing is relaxed, because a reader goes from one place to the next.
+# The query has the syntax of `search`, and the same indexes answer. All words are required: nothing
+# is relaxed, because a reader goes from one place to the next.
 
 
 MOST = 20_000
-"""Messages that are found at most."""
+"""The most messages that are found."""
 
 _MOST_MARKED = 20  # words of a query that are marked
 
 
 class Match(NamedTuple):
-    """A block that holds what was looked for."""
+    """A block with all words of the query."""
 
     file: int
     byte_offset: int
@@ -46,7 +46,7 @@ class Match(NamedTuple):
 
 
 class FindResult(NamedTuple):
-    """What was found, and what of the query was not looked for."""
+    """The matches, and which parts of the query were ignored."""
 
     matches: list[Match]
     marker: Marker
@@ -56,7 +56,7 @@ class FindResult(NamedTuple):
 def find(
     connection: sqlite3.Connection, session: int, query: str, kinds: Sequence[str] = ()
 ) -> FindResult:
-    """Return what of the conversation with this row id holds all that a query asks for.
+    """Return the blocks of the conversation with this row id that have all words of a query.
 
     `kinds` of messages are found, if any are named, and else those of the query. A filter of the
     query that names nothing raises UsageError or NotFoundError.
@@ -87,7 +87,7 @@ class Marker:
         self._parts = terms.parts()[:_MOST_MARKED]
 
     def spans(self, text: str) -> list[matches.Span]:
-        """Return where the words stand, in order; none inside of another."""
+        """Return the positions of the words, in order, without overlaps."""
         found = sorted({*self._words.some(text), *matches.substrings_in(text, self._parts)})
         spans: list[matches.Span] = []
         for start, end in found:

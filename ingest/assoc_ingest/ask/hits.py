@@ -1,4 +1,4 @@
-"""A hit: what a search found in one place, and how people are told of it."""
+"""A hit: one match of a search, and how it is presented."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import asdict, dataclass
 
 _USUAL = "claude"
-"""The source that most hits come from: these do not name it."""
+"""The source of most hits, which is not named."""
 
 # In the input of a tool a line break is the two letters \n, and a quote has a backslash.
 _json_break = re.compile(r"\\[nrt]")
@@ -37,14 +37,14 @@ def preference(kind: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One place where the query was found."""
+    """One match of a query."""
 
     key: str | None
     """Key of its conversation, or of the subagent in whose file it is, for `show`."""
     title: str | None
     """Of its conversation."""
     ref: str | None
-    """What `show` takes to open it, as soon as `with_lines` has counted the lines."""
+    """The reference that `show` opens; it has a line once `with_lines` has counted them."""
     project: str | None
     branch: str | None
     cwd: str | None
@@ -53,14 +53,14 @@ class Hit:
     """For a message `messages.kind`; for others their own kind."""
     time: str | None
     snippet: str
-    """A piece of the text, of bounded length, matches between the characters 2 and 3 in pairs."""
+    """A piece of the text, of bounded length; matches are enclosed in the characters 2 and 3."""
     why: str
     """verbatim, all_words or relaxed"""
     file: str | None
     line: int | None
-    """Number of the line in the file, from 1; None until `with_lines` has counted it."""
+    """The number of the line in the file, from 1; None before `with_lines`."""
     byte: int
-    """Where the line begins."""
+    """The offset of the line."""
     resume: str | None
     """The command that resumes the conversation."""
     session_key: str | None
@@ -84,11 +84,11 @@ class Hit:
                 fields["snippet"], fields["marks"] = plain(self.snippet)
         return fields
 
-    # -- how people are told of it -----------------------------------------------------------------
+    # -- for people --------------------------------------------------------------------------------
 
     @property
     def who(self) -> str:
-        """The author of a message, or the place of another hit."""
+        """The author of a message, or the store of another hit."""
         if self.what != "message":
             return self.what.replace("_", " ") if self.what != "session" else "title"
         who = _WHO.get(self.kind or "", (self.kind or "").replace("_", " "))
@@ -98,7 +98,7 @@ class Hit:
 
     @property
     def weight(self) -> str:
-        """How much it counts: said, thinking or tools."""
+        """How much it counts: as said, thinking or tools."""
         if self.what != "message":
             return "tools" if self.what == "tool_result_file" else "said"
         if self.kind == "thinking":
@@ -107,7 +107,7 @@ class Hit:
 
     @property
     def words(self) -> str:
-        """The snippet with its marks, without what a program put around it: JSON, or tags."""
+        """The snippet with its marks, but without the JSON or the tags that enclose the text."""
         text = self.snippet
         if self.kind == "tool_use":
             text = _json_break.sub(" ", _json_frame.sub("", text)).replace('\\"', '"')
@@ -119,17 +119,17 @@ class Hit:
 
     @property
     def name(self) -> str:
-        """The title of its conversation; of what belongs to none, the name of its file."""
+        """The title of its conversation; without one, the name of its file."""
         if self.title and self.title != self.session_key:
             return self.title
         return (self.file or "").rpartition("/")[2] if self.session_key is None else "(untitled)"
 
     @property
     def place(self) -> str | None:
-        """The project, with the machine where there are several."""
+        """The project, with the machine if there are several."""
         return self.project
 
     @property
     def other_source(self) -> str | None:
-        """The source, None if it is the usual one."""
+        """The source, None for the usual one."""
         return self.source if self.source != _USUAL else None

@@ -1,4 +1,4 @@
-"""`search`: which conversations hold the words of a query, and where."""
+"""`search`: which conversations contain the words of a query, and where."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FURTHEST = 1_000  # conversations that cursors lead to
 _LONGEST_ECHO = 200  # letters of a query that a message repeats
 _KINDS = {"session": "title", "tool_result_file": "output"}
 _RELAXED = "relaxed"
-_IN_BLOCK, _WITH_FEW, _FEW = 2, 3, 3  # hits of a conversation; of few conversations, one more
+_IN_BLOCK, _WITH_FEW, _FEW = 2, 3, 3  # hits of a conversation; one more if there are few
 _SNIPPET_LINES = 3
 _INDENT = "    "
 _MANY = 50
@@ -61,7 +61,7 @@ class Place:
 
 @dataclass
 class Conversation:
-    """A conversation, or what belongs to none, with its best hits."""
+    """A conversation, or a thing that belongs to none, with its best hits."""
 
     key: str | None
     title: str | None
@@ -84,12 +84,12 @@ class Conversation:
 
     @property
     def is_close(self) -> bool:
-        """Does even its best hit lack a word?"""
+        """Do all of its hits lack a word?"""
         return self.best.why == _RELAXED
 
     @property
     def texts(self) -> list[Hit]:
-        """The hits but for those in titles, which are shown anyway."""
+        """The hits except for titles, which are shown anyway."""
         return [place._hit for place in self.hits if place._hit.what != "session"]
 
     @property
@@ -113,24 +113,24 @@ class Search:
     items: Annotated[list[Conversation], "Conversations, best first, each with its best hits."]
     _query: str
     _result: Any
-    """All that the search says, a SearchResult."""
+    """The SearchResult."""
 
     @property
     def border(self) -> int | None:
-        """From which item on all lack a word; None if others follow, or no others come before."""
-        lacking = [one.is_close for one in self.items]
+        """The first item of those that lack a word; None if it is the first, or others follow."""
+        lacking = [item.is_close for item in self.items]
         first = lacking.index(True) if True in lacking else 0
         return first if first and all(lacking[first:]) else None
 
     @property
     def said(self) -> list[str]:
-        """What to know before the items, in a sentence each."""
-        is_mixed = self.border is None and len({one.is_close for one in self.items}) > 1
+        """What to know before the items, one sentence each."""
+        is_mixed = self.border is None and len({item.is_close for item in self.items}) > 1
         return [*self._result.said(), *["Only some of these contain all words."] * is_mixed]
 
     @property
     def names_close(self) -> bool:
-        """Is it said of items that they are close, rather than of words that were corrected?"""
+        """Are items called close matches, rather than words corrected?"""
         relaxation = self._result.relaxation
         return relaxation is None or bool(relaxation.is_said)
 
@@ -139,19 +139,19 @@ class Search:
         for line in self.said:
             yield from wrap(line, width)
         most = _WITH_FEW if len(self.items) <= _FEW else _IN_BLOCK
-        for number, one in enumerate(self.items):
+        for number, item in enumerate(self.items):
             if number or self.said:
                 yield ""
             if number == self.border:
                 yield "Closest matches, with a word missing:"
                 yield ""
-            yield from _conversation_lines(one, most, width, paint)
+            yield from _conversation_lines(item, most, width, paint)
         yield ""
         for line in self._footer():
             yield from (paint(part, dim=True) for part in wrap(line, width))
 
     def _footer(self) -> Iterator[str]:
-        hits = [place._hit for one in self.items for place in one.hits]
+        hits = [place._hit for item in self.items for place in item.hits]
         more = ""
         if self.total > len(self.items):
             more = f"More: -n {max(_MANY, 2 * len(self.items))}, or --all-hits."
@@ -166,7 +166,7 @@ class Search:
 
     @property
     def reasons(self) -> list[str]:
-        """Why nothing was found, in a sentence each."""
+        """Why there are no items, one sentence each."""
         why = self._result.nothing
         return [*why.lines("conversation")] if why else []
 
@@ -184,7 +184,6 @@ class Hits:
     _has_more: bool
 
     def lines(self, width: int, paint: Paint) -> Iterator[str]:
-        """Yield the answer for a terminal."""
         said = [part for line in self._result.said() for part in wrap(line, width)]
         yield from said
         for number, hit in enumerate(self.items):
@@ -333,9 +332,9 @@ def _place(hit: Hit) -> Place:
 
 
 def _relaxed(reader: Reader, result: SearchResult) -> dict[str, object] | None:
-    """Return how the query was relaxed; of words that were taken for others, those that are here.
+    """Return how the query was relaxed, with corrections that occur in what the reader may see.
 
-    The words of an index are those of all projects.
+    The words of the index are those of all projects.
     """
     relaxed = result.relaxed()
     if relaxed is None or result.relaxation is None or not reader.is_limited:
@@ -357,7 +356,7 @@ def _in_short(text: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# The answer on a terminal. It has no template, for to load those takes as long as to search.
+# The answer on a terminal. It has no template: loading Jinja takes as long as a search.
 
 
 def _conversation_lines(one: Conversation, most: int, width: int, paint: Paint) -> Iterator[str]:
@@ -374,7 +373,7 @@ def _conversation_lines(one: Conversation, most: int, width: int, paint: Paint) 
 
 
 def _snippet_lines(hit: Hit, most: int, width: int, paint: Paint) -> Iterator[str]:
-    """Yield the reference of a hit, who said it, and `most` lines of the text around its match."""
+    """Yield the reference of a hit, its author, and `most` lines of text around the match."""
     place, who = hit.ref or short_path(hit.file or "", width // 2), one_line(hit.who)
     first = f"  {place}  {who}: "
     label = f"  {paint(place, 'yellow')}  {paint(who + ':', 'cyan')} "
@@ -395,7 +394,7 @@ def _snippet_lines(hit: Hit, most: int, width: int, paint: Paint) -> Iterator[st
 
 
 def _hit_lines(hit: Hit, width: int, paint: Paint) -> Iterator[str]:
-    """Yield a hit that stands alone."""
+    """Yield a hit of `--all-hits`."""
     yield _title(hit, f"{hit.ref}  " if hit.ref else "", hit.time, width, paint)
     if hit.what != "session":
         lines = islice(wrap(_marked(hit), width - len(_INDENT)), _SNIPPET_LINES)
@@ -427,7 +426,7 @@ def _footer(result: SearchResult, hits: Iterable[Hit], more: str) -> Iterator[st
 
 
 def short_path(path: str, room: int) -> str:
-    """Return a path below the home as `~/...`, its middle cut where it is longer than `room`."""
+    """Return a path, as `~/...` below the home, with its middle cut to fit into `room`."""
     from ..paths import home
 
     above = home()
@@ -451,7 +450,7 @@ def _marked(hit: Hit) -> str:
 
 
 def _near_its_match(text: str, room: int) -> str:
-    """Return the text from shortly before its first match on, if that would not be seen."""
+    """Cut the beginning of a text if its first match would not be seen."""
     from ..ask.matches import OPEN
 
     first = text.find(OPEN)
@@ -462,7 +461,7 @@ def _near_its_match(text: str, room: int) -> str:
 
 
 def _cut_marked(line: str, width: int) -> str:
-    """Return a cut line; a match across the cut is closed."""
+    """Cut a line; a match across the cut is closed."""
     from ..ask.matches import CLOSE, OPEN
 
     room = width - 2  # for the ellipsis, and for the end of a match
@@ -472,7 +471,7 @@ def _cut_marked(line: str, width: int) -> str:
 
 
 def _painted(lines: Iterable[str], paint: Paint) -> Iterator[str]:
-    """Yield the lines with their matches in colour or, without, in brackets."""
+    """Yield the lines with their matches in colour or in brackets."""
     from ..ask.matches import CLOSE, MARK, OPEN
 
     is_match = False
