@@ -30,8 +30,8 @@ from assoc_ingest.ask.filters import Filters
 from assoc_ingest.fleet import administration
 from assoc_ingest.fleet import server as server_schema
 from assoc_ingest.fleet.connect import connect
-from assoc_ingest.fleet.projection import EVERYTHING, PLACED, Masks
-from assoc_ingest.fleet.push import Local, Report, push
+from assoc_ingest.fleet.projection import EVERYTHING, PLACED, Local, Masks
+from assoc_ingest.fleet.push import Report, push
 from assoc_ingest.fleet.search import Central, search
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.fleet.state import State, place_of
@@ -100,7 +100,7 @@ class Bench:
     def push(self, connection: Any, state: State, *, is_masked: bool = False) -> Report:
         """Push once."""
         with self.local(is_masked=is_masked) as local:
-            return push(Server(connection), local, state, state.save)
+            return push(Server(connection), local, state)
 
     def state(self) -> State:
         """What a new machine remembers."""

@@ -34,6 +34,7 @@ from assoc_ingest.fleet.projection import (
     KEYED,
     ChangedFile,
     Cursor,
+    Local,
     Scope,
     Table,
     of_paths,
@@ -65,23 +66,24 @@ class Record:
     def take_over(self, connection: sqlite3.Connection, scope: Scope) -> bool:
         """Take over what changed; return whether everything had to be compared."""
         since = None
-        if self.seen is not None and projection.is_known(connection, self.seen):
+        local = Local(connection, scope)
+        if self.seen is not None and local.is_known(self.seen):
             since = self.seen.change
-        for file in projection.files(connection, scope, since):
-            self._take_file(connection, file, scope)
-        for found in projection.keyed(connection, scope, since):
+        for file in local.files(since):
+            self._take_file(local, file)
+        for found in local.keyed(since):
             rows = {_key(_TABLES[found.table], row): row for row in found.rows}
             assert len(rows) == len(found.rows), f"a key of {found.table} is not unique"
             known = {} if found.is_whole else self.keyed[found.table]
             self.keyed[found.table] = known | rows
-        for key in projection.gone_file_keys(connection, since):
+        for key in local.gone_file_keys(since):
             self.files.pop(key, None)
             self.frames.pop(key, None)
-        self.seen = projection.cursor(connection)
+        self.seen = local.cursor()
         return since is None
 
-    def _take_file(self, connection: sqlite3.Connection, file: ChangedFile, scope: Scope) -> None:
-        content = projection.content(connection, file, scope)
+    def _take_file(self, local: Local, file: ChangedFile) -> None:
+        content = local.content(file)
         self.files[content.file_key] = content.attributes
         frames = {f.start: (f.end, f.digest, f.rows_digest) for f in content.frames}
         first = min((start for start in frames if start != COUNTS_START), default=2**63)

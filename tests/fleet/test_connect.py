@@ -142,12 +142,12 @@ def test_a_newer_server_is_not_migrated(database: Any) -> None:
 def test_each_machine_has_a_plain_label_of_its_own(database: Any) -> None:
     from tests.support.fleet import MadeLocal, MadeMemory
 
-    push(Server(database), MadeLocal(), MadeMemory(label="anna"), lambda: None)
+    push(Server(database), MadeLocal(), MadeMemory(label="anna"))
     with pytest.raises(FleetError, match=r"another machine with this label.*--label"):
-        push(Server(database), MadeLocal(), MadeMemory(label="anna"), lambda: None)
+        push(Server(database), MadeLocal(), MadeMemory(label="anna"))
     for label in ("a/b", "", "..", "a b", "anna\n"):
         with pytest.raises(FleetError, match=r"letters, digits.*--label"):
-            push(Server(database), MadeLocal(), MadeMemory(label=label), lambda: None)
+            push(Server(database), MadeLocal(), MadeMemory(label=label))
 
 
 def test_a_read_only_server_is_told(database: Any) -> None:
@@ -155,7 +155,7 @@ def test_a_read_only_server_is_told(database: Any) -> None:
 
     database.execute("set default_transaction_read_only = on")
     with pytest.raises(FleetError, match="read-only"):
-        push(Server(database), MadeLocal(), MadeMemory(), lambda: None)
+        push(Server(database), MadeLocal(), MadeMemory())
 
 
 def test_a_migration_runs_once(empty_database: str) -> None:

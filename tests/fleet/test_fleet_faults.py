@@ -102,7 +102,7 @@ class Machine:
         """Push as a process of its own does: it reads what is remembered, and connects."""
         with connect(self.dsn) as connection:
             memory = self.memory.load()
-            return push(Server(connection), self.local, memory, memory.save, limits=SMALL)
+            return push(Server(connection), self.local, memory, limits=SMALL)
 
     def assert_equal(self) -> None:
         """Push until the end; the server then has what is here, and another push does nothing."""

@@ -45,7 +45,7 @@ def pushed(connection: Any, text: str = "said here") -> MadeMemory:
     """Push one file with this login."""
     local, memory = MadeLocal(), MadeMemory()
     local.put("a", [frame(0, b"bytes", messages=[says(0, text)])])
-    push(Server(connection), local, memory, memory.save)
+    push(Server(connection), local, memory)
     return memory
 
 
@@ -89,7 +89,7 @@ def test_a_device_cannot_push_for_another(login: Callable[..., Any], database: A
         with pytest.raises(FleetError, match="another login"):
             call()
     with pytest.raises(FleetError, match="under another login"):
-        push(Server(other), MadeLocal(), memory, memory.save)
+        push(Server(other), MadeLocal(), memory)
     assert seen(database) == ["said here"]
 
 
@@ -156,7 +156,7 @@ def test_searches_of_another_team_do_not_count_for_costs(login: Callable[..., An
             rows["tool_calls"] = [call]
         local.put("a", [frame(0, b"", **rows)])
         local.keep("prices", row("prices", model="m", input=0, output=0, web_search=1_000_000))
-        push(Server(login(team, team=team)), local, memory, memory.save)
+        push(Server(login(team, team=team)), local, memory)
     costs = "select cost_microusd from assoc_read.response_costs"
     for team, cost in (("red", 0), ("blue", 5000)):
         reader = login("reader", pushes=False, reads=True, team=team)

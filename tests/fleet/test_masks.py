@@ -32,9 +32,8 @@ from tests.test_forget_secrets import KINDS, TOKEN, a_home
 
 from assoc_ingest.cli import cli
 from assoc_ingest.files import archive
-from assoc_ingest.fleet import projection
 from assoc_ingest.fleet.connect import DESTINATION
-from assoc_ingest.fleet.projection import EVERYTHING, FILES, Masks
+from assoc_ingest.fleet.projection import EVERYTHING, FILES, Local, Masks
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
 from assoc_ingest.secrets.mask import redact, redact_bytes
@@ -51,13 +50,13 @@ def projected(database: Path, masks: Masks) -> tuple[Placed, dict[str, list[tupl
     connection = open_reader(database)
     try:
         placed: Placed = {}
-        for file in projection.files(connection, EVERYTHING, None):
-            content = projection.content(connection, file, EVERYTHING, masks)
+        local = Local(connection, EVERYTHING, masks)
+        for file in local.files(None):
+            content = local.content(file)
             for frame in content.frames:
                 data = frame.data and archive.zstd.decompress(frame.data)
                 placed[content.attributes[_PATH], frame.start] = data, frame.rows
-        sets = projection.keyed(connection, EVERYTHING, None, masks)
-        return placed, {found.table: found.rows for found in sets}
+        return placed, {keyed.table: keyed.rows for keyed in local.keyed(None)}
     finally:
         connection.close()
 

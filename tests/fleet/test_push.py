@@ -35,7 +35,7 @@ class Machine:
 
     def push(self, **options: Any) -> Report:
         """Push, and let the server have what is here."""
-        report = push(self.server, self.local, self.memory, self.memory.save, **options)
+        report = push(self.server, self.local, self.memory, **options)
         assert on_server(self.connection, self.memory.uuid) == expected(self.local)
         return report
 
@@ -131,7 +131,7 @@ def test_a_file_that_was_pruned_here_stays_on_the_server(machine: Machine) -> No
     before = on_server(machine.connection, machine.memory.uuid)
     machine.local.prune("b")
     machine.local.keep("sessions")
-    push(machine.server, machine.local, machine.memory, machine.memory.save)
+    push(machine.server, machine.local, machine.memory)
     assert on_server(machine.connection, machine.memory.uuid) == before
 
 

@@ -14,8 +14,8 @@ from tests.support.fleet import MadeMemory, on_server
 from tests.support.writing import assistant, call, jsonl, result, user, wait_for_clock
 
 from assoc_ingest.errors import NotFoundError
-from assoc_ingest.fleet.projection import EVERYTHING, KEYED, PLACED, Masks
-from assoc_ingest.fleet.push import Local, Report, push
+from assoc_ingest.fleet.projection import EVERYTHING, KEYED, PLACED, Local, Masks
+from assoc_ingest.fleet.push import Report, push
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.fleet.state import place_of
 from assoc_ingest.store.database import open_reader
@@ -36,7 +36,7 @@ class Home:
     def push(self, **options: Any) -> Report:
         """Push, and let the server have what the projection of the whole gives."""
         with self.snapshot() as local:
-            report = push(Server(self.connection), local, self.memory, self.memory.save, **options)
+            report = push(Server(self.connection), local, self.memory, **options)
         there = on_server(self.connection, self.memory.uuid)
         assert _but_syncs(there) == _but_syncs(self.whole())
         return report

@@ -20,8 +20,8 @@ from assoc_ingest.cli import cli
 from assoc_ingest.errors import FleetError, NotFoundError
 from assoc_ingest.fleet import administration
 from assoc_ingest.fleet.connect import DESTINATION, PASSWORD_FILE
-from assoc_ingest.fleet.projection import EVERYTHING, Masks
-from assoc_ingest.fleet.push import Local, Report, push
+from assoc_ingest.fleet.projection import EVERYTHING, Local, Masks
+from assoc_ingest.fleet.push import Report, push
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
@@ -101,7 +101,7 @@ def pushed(machine: Machine, *, is_masked: bool = False) -> Report:
     """Push what is in the database of a machine."""
     with closing(open_reader(machine.database)) as reader:
         local = Local(reader, EVERYTHING, Masks(is_on=is_masked))
-        return push(Server(machine.connection), local, machine.memory, machine.memory.save)
+        return push(Server(machine.connection), local, machine.memory)
 
 
 DAMAGE = """

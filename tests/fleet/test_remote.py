@@ -24,7 +24,7 @@ from tests.test_every_command import harmful_in, hostile, touched_by
 from assoc_ingest.errors import BusyError, DatabaseIOError, FleetError, UsageError
 from assoc_ingest.fleet.administration import push_all
 from assoc_ingest.fleet.push import Report, watch
-from assoc_ingest.fleet.state import one_at_a_time
+from assoc_ingest.fleet.state import push_lock
 from assoc_ingest.sync.run import sync
 
 __all__ = ["hostile"]  # a fixture
@@ -478,7 +478,7 @@ def test_a_device_sets_itself_up_with_its_own_login(
 def test_two_pushes_at_once_are_refused(machine: Shell, empty_database: str) -> None:
     machine("remote", "init", empty_database)
     allow(machine)
-    with one_at_a_time(machine.database):
+    with push_lock(machine.database):
         assert machine("push") == 3
         with pytest.raises(BusyError):
             push_all(machine.database)
@@ -487,11 +487,11 @@ def test_two_pushes_at_once_are_refused(machine: Shell, empty_database: str) -> 
 def test_what_is_remembered_does_not_change_during_a_push(
     machine: Shell, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assoc_ingest.fleet.state._PATIENCE", 0)
+    monkeypatch.setattr("assoc_ingest.fleet.state.PATIENCE", 0)
     machine("remote", "init", empty_database)
     state = machine.database.with_name("a.db.push")
     before = state.read_text()
-    with one_at_a_time(machine.database):
+    with push_lock(machine.database):
         assert machine("remote", "allow", GARDEN) == 3
         assert machine("remote", "init", empty_database) == 3
         assert machine("remote", "allow") == 0

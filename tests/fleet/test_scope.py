@@ -15,19 +15,20 @@ from tests.support.writing import OTHER, SESSION, THIRD, assistant, jsonl, user,
 
 from assoc_ingest.commands.fleet import allow
 from assoc_ingest.errors import DatabaseError, NotFoundError, UsageError
-from assoc_ingest.fleet import projection, state
+from assoc_ingest.fleet import state
 from assoc_ingest.fleet.projection import (
     EVERYTHING,
     FILES,
     KEYED,
     PLACED,
     Cursor,
+    Local,
     Masks,
     Scope,
     known_paths,
     of_paths,
 )
-from assoc_ingest.fleet.push import Local, preview, report
+from assoc_ingest.fleet.push import preview, report
 from assoc_ingest.fleet.state import State
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
@@ -67,14 +68,15 @@ def everything_of(database: Path, scope: Scope | None, *paths: str) -> dict[str,
     connection = open_reader(database)
     try:
         scope = scope or of_paths(connection, paths)
+        local = Local(connection, scope)
         found: dict[str, list[Any]] = {"files": []}
-        for file in projection.files(connection, scope, None):
-            content = projection.content(connection, file, scope)
+        for file in local.files(None):
+            content = local.content(file)
             found["files"].append(content.attributes[_PATH])
             for frame in content.frames:
                 for name, rows in frame.rows.items():
                     found.setdefault(name, []).extend(rows)
-        for keyed in projection.keyed(connection, scope, None):
+        for keyed in local.keyed(None):
             found[keyed.table] = keyed.rows
         return found
     finally:

@@ -123,7 +123,7 @@ def test_an_old_server_becomes_what_a_new_one_is(empty_database: str, postgres: 
         old.execute(zstd.decompress(_OLD.read_bytes()))
         local, memory = MadeLocal(), MadeMemory()
         local.put("a", [frame(0, b"bytes", messages=[says(0, "said here")])])
-        push(Server(old), local, memory, memory.save)
+        push(Server(old), local, memory)
         with pytest.raises(FleetError, match="remote migrate"):
             server.check(old)
         administration.make_text_index(old)
@@ -132,7 +132,7 @@ def test_an_old_server_becomes_what_a_new_one_is(empty_database: str, postgres: 
         server.check(old)
         assert administration.has_text_index(old)
         administration.drop_text_index(old)
-        assert push(Server(old), local, memory, memory.save, is_full=True).frames == 0
+        assert push(Server(old), local, memory, is_full=True).frames == 0
         after = _catalog(old)
     fresh = f"assoc_fresh_{next(_numbers)}"
     with _connected(postgres.conninfo) as connection:

@@ -15,8 +15,8 @@ from tests.support.fleet import MadeMemory
 
 from assoc_ingest import sql
 from assoc_ingest.cli import cli
-from assoc_ingest.fleet.projection import EVERYTHING, Masks
-from assoc_ingest.fleet.push import Local, push
+from assoc_ingest.fleet.projection import EVERYTHING, Local, Masks
+from assoc_ingest.fleet.push import push
 from assoc_ingest.fleet.search import Central
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.fleet.state import State, place_of
@@ -67,7 +67,7 @@ class Machine:
         with closing(open_reader(self.database)) as reader:
             local = Local(reader, EVERYTHING, self.masks)
             server = Server(self.connection)
-            push(server, local, self.memory, self.memory.save, is_full=is_full)
+            push(server, local, self.memory, is_full=is_full)
 
 
 class Fleet:

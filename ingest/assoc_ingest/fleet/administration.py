@@ -25,24 +25,25 @@ from ..store.database import open_reader, snapshot, transaction, writing
 from ..store.replay import files_of, plan_of
 from ..terminal import Progress
 from . import projection
-from .connect import DESTINATION, SENTENCES, bounded, connect, parameters, shown, telling
+from .connect import DESTINATION, SENTENCES, bounded, connect, parameters, readable, shown
 from .projection import (
+    BY_NAME,
     EVERYTHING,
     FILES,
-    KEYED,
     OWN,
     PLACED,
     ChangedFile,
     Cursor,
     FileContent,
     KeyedSet,
+    Local,
     Masks,
     Scope,
     Table,
     of_paths,
 )
 from .pull import Pull, Wanted, came_back, files_there, give_keys, same_files
-from .push import Kept, Limits, Local, Preview, Report, introduced, preview, push, push_again
+from .push import Limits, Preview, Report, Retained, introduced, preview, push, push_again
 from .search import Central
 from .server import (
     Known,
@@ -51,10 +52,11 @@ from .server import (
     Server,
     applied_migrations,
     as_json_bytes,
+    key_text,
     migrate,
     missing_migrations,
 )
-from .state import State, after_others, load, one_at_a_time, place_of, state_of
+from .state import PATIENCE, State, load, place_of, push_lock, state_of
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -115,12 +117,12 @@ def reindex(destination: str, name: str, progress: Progress | None = None) -> Re
             with closing(database.open_reader(path)) as reader, snapshot(reader):
                 keys = _derived(reader, there, origin_id)
                 others = [file for file in files if file.file_key not in keys]
-                local = Local(reader, EVERYTHING, Masks(is_on=False))
-                push_again(server, _Anew(local, there, origin_id, keys, others), known)
+                local = Local(reader, EVERYTHING)
+                push_again(server, _Rederived(local, there, origin_id, keys, others), known)
     return Reindexed(label, len(keys), len(others))
 
 
-@telling
+@readable
 def _chosen_files(connection: Connection[Any], name: str) -> tuple[int, str]:
     """Return the id and the label of an origin that the login may write for."""
     origins = connection.execute(
@@ -140,32 +142,21 @@ def _chosen_files(connection: Connection[Any], name: str) -> tuple[int, str]:
     return origin_id, label
 
 
-class _Fetched(Pull):
+class _Download(Pull):
     """A pull whose files and sources have the names that their machine gave them."""
 
     def key_of(self, file: Any) -> bytes:
         return bytes(file["file_key"])
 
     def source_of(self, file: Any, now: str) -> int:
-        """Make the source of a file known; return its id."""
-        self.connection.execute(
-            "insert into sources (id, kind, root, first_synced_at, last_synced_at, label, is_agent,"
-            " lists_sessions, retention_days, cleanup_period_days)"
-            " values (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9) on conflict (id) do nothing",
-            (
-                file["source_no"], file["source"], file["root"], now, file["source_label"],
-                file["is_agent"], file["lists_sessions"], file["retention_days"],
-                file["cleanup_period_days"],
-            ),
-        )  # fmt: skip
-        return int(file["source_no"])
+        return self.insert_source(file, file["root"], now, file["source_no"])
 
 
 def _fetch(path: Path, there: sqlite3.Connection, known: Known, progress: Progress | None) -> None:
     """Make a database of what the server has of an origin."""
     files = [f for f in files_there(there, known.label) if f["origin_id"] == known.origin_id]
     with database.writing(path) as connection:
-        _Fetched(connection, there, None, progress).everything(files, Wanted(known.label))
+        _Download(connection, there, None, progress).everything(files, Wanted(known.label))
 
 
 _GONE = " union ".join(
@@ -225,7 +216,7 @@ class _Rewriting(Server):
 
 
 @dataclass(frozen=True, slots=True)
-class _Anew:
+class _Rederived:
     """What was derived, with what could not be derived as the server has it."""
 
     local: Local
@@ -266,7 +257,7 @@ class _Anew:
         """Yield the keyed rows that differ from those of the server."""
         for found in self.local.keyed(since):
             if found.table not in _NOT_DERIVED:
-                rows = list(self._changed(_keyed[found.table], found.rows))
+                rows = list(self._changed(BY_NAME[found.table], found.rows))
                 yield KeyedSet(found.table, rows, is_whole=False)
 
     def _changed(self, table: Table, rows: list[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
@@ -292,13 +283,10 @@ class _Anew:
         if table.name == "projects":  # a list of projects names them all, and belongs to none
             sources = {file.source_no for file in self.others}
             return lambda row: row[0] in sources
-        kept = Kept(self.others)
-        return lambda row: kept.names(
-            table.name, dict(zip(table.key, map(_as_key, row), strict=False))
+        retained = Retained(self.others)
+        return lambda row: retained.names(
+            table.name, dict(zip(table.key, map(key_text, row), strict=False))
         )
-
-
-_keyed = {table.name: table for table in KEYED}
 
 
 def _seen_there(table: Table, old: tuple[Any, ...]) -> set[str]:
@@ -311,10 +299,6 @@ def _seen_there(table: Table, old: tuple[Any, ...]) -> set[str]:
 
 def _columns(table: Table) -> str:
     return ", ".join(f'"{name}"' for name in table.names)
-
-
-def _as_key(value: Any) -> str:
-    return rf"\x{value.hex()}" if isinstance(value, bytes) else str(value)
 
 
 def _merged(
@@ -350,7 +334,7 @@ def check_name(name: str) -> None:
         raise UsageError("The name of a login may contain neither : nor a backslash.")
 
 
-@telling
+@readable
 def add_login(
     connection: Connection[Any],
     name: str,
@@ -440,7 +424,7 @@ def password_line(connection: Connection[Any], name: str, password: str) -> str:
     return f"{host}:{info.port}:{info.dbname}:{name}:{password}"
 
 
-@telling
+@readable
 def has_text_index(connection: Connection[Any]) -> bool:
     row = connection.execute(
         "select indisvalid from pg_index where indexrelid = to_regclass(%s)", (f"assoc.{INDEX}",)
@@ -448,7 +432,7 @@ def has_text_index(connection: Connection[Any]) -> bool:
     return bool(row and row[0])
 
 
-@telling
+@readable
 def make_text_index(connection: Connection[Any]) -> None:
     """Make the text index, while pushes go on. One that an interrupted attempt left is replaced."""
     drop_text_index(connection)
@@ -458,7 +442,7 @@ def make_text_index(connection: Connection[Any]) -> None:
     connection.execute("analyze assoc.messages")
 
 
-@telling
+@readable
 def drop_text_index(connection: Connection[Any]) -> None:
     """Remove the text index: pushes are several times as fast without it."""
     connection.execute(_script("drop"))
@@ -514,7 +498,7 @@ def set_up(database: Path, destination: str, label: str | None) -> tuple[State, 
         raise UsageError(SENTENCES["origins_label_plain"])
     with closing(open_reader(database)) as reader:
         key = database_uuid(reader)
-    with after_others(database):
+    with push_lock(database, PATIENCE):
         state = load(database)
         with connect(destination) as connection:
             is_new = not applied_migrations(connection)
@@ -583,7 +567,7 @@ def new_origin(database: Path, label: str) -> State:
     What the old one pushed stays there. The database and its files get new keys: those that they
     have are the ones of the original. Raises UsageError if the label is that of the original.
     """
-    with one_at_a_time(database):
+    with push_lock(database):
         state = load(database) or state_of(database)
         if label == state.label:
             raise UsageError(
@@ -602,7 +586,7 @@ def new_origin(database: Path, label: str) -> State:
 
 def withdraw(database: Path, project: str) -> int:
     """Delete a project on the server, and send it no more; return the number of files."""
-    with one_at_a_time(database):
+    with push_lock(database):
         state = state_of(database)
         if state.all_projects:
             raise UsageError(
@@ -635,7 +619,7 @@ def withdraw(database: Path, project: str) -> int:
 
 def prune(database: Path) -> int:
     """Delete on the server what the database does not have any more; return the number of files."""
-    with one_at_a_time(database):
+    with push_lock(database):
         state = state_of(database)
         with closing(open_reader(database)) as reader:
             _demand_pushed(reader, state)
@@ -656,7 +640,7 @@ def _delete(database: Path, state: State, chosen: Callable[[Server, int], list[b
         server = Server(connection)
         if server.hello(state.uuid) is None:
             return 0
-        known = introduced(server, state, state.save)
+        known = introduced(server, state)
         keys = chosen(server, known.origin_id)
         if not keys:
             return 0
@@ -667,7 +651,7 @@ def _delete(database: Path, state: State, chosen: Callable[[Server, int], list[b
             raise BusyError("Another push was faster; try again.")
         with snapshot(reader):
             local = Local(reader, state.scope(reader), Masks(is_on=state.masks is not None))
-            push(server, local, state, state.save, is_full=True)
+            push(server, local, state, is_full=True)
     return len(keys)
 
 
@@ -676,7 +660,7 @@ def _demand_pushed(reader: sqlite3.Connection, state: State) -> None:
 
     What is missing in a database that was restored from a backup was not removed by anybody.
     """
-    if state.cursor is None or not projection.is_known(reader, state.cursor):
+    if state.cursor is None or not Local(reader, EVERYTHING).is_known(state.cursor):
         raise UsageError(
             "Run `assoc-ingest sync` and `assoc-ingest push` first: this database is not the one "
             "that was pushed last, or what may leave was changed since. If it was restored from a "
@@ -685,7 +669,7 @@ def _demand_pushed(reader: sqlite3.Connection, state: State) -> None:
 
 
 def _keys(reader: sqlite3.Connection, scope: Scope) -> set[bytes]:
-    return {file.file_key for file in projection.files(reader, scope, None)}
+    return {file.file_key for file in Local(reader, scope).files(None)}
 
 
 def _has_project(reader: sqlite3.Connection, paths: set[str]) -> bool:
@@ -709,7 +693,7 @@ def adopt(database: Path, name: str | None = None) -> tuple[Origin, int]:
 
     Return it, and the number of files that were found again.
     """
-    with one_at_a_time(database):
+    with push_lock(database):
         state = state_of(database)
         with connect(state.destination) as connection:
             return _adopted(database, name, state, Server(connection))
@@ -755,7 +739,7 @@ def push_all(
 ) -> Report:
     """Let the server have what is in scope, within the limit of memory for what a server sends."""
     masks, waiting = masks or Masks(), frozenset[int]()
-    with one_at_a_time(database), bounded():
+    with push_lock(database), bounded():
         if state_of(database).cursor is None:
             _note_changes(database)
         while True:
@@ -769,12 +753,7 @@ def push_all(
                 local = replace(local, left_out=waiting)
                 found = came_back(local, server, state, since)
                 if not found:
-                    report = push(
-                        *(server, local, state, state.save),
-                        is_full=is_full,
-                        limits=limits,
-                        tell=tell,
-                    )
+                    report = push(server, local, state, is_full=is_full, limits=limits, tell=tell)
                     report.waiting = len(waiting)
                     return report
             try:

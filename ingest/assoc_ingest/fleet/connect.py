@@ -118,7 +118,7 @@ _T = TypeVar("_T")
 def connect(destination: str) -> AnyConnection:
     """Return a connection in autocommit mode: each call of a function is a transaction."""
     psycopg = library()
-    with told():
+    with readable_errors():
         connection: AnyConnection = psycopg.connect(
             parameters(destination), autocommit=True, prepare_threshold=None
         )
@@ -220,7 +220,7 @@ def bounded() -> Iterator[None]:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def readable_errors() -> Iterator[None]:
     """Turn errors of the server into one sentence that says what to do."""
     psycopg = library()
     try:
@@ -231,12 +231,12 @@ def told() -> Iterator[None]:
         raise FleetError(sentence(error)) from error
 
 
-def telling(function: Callable[_P, _T]) -> Callable[_P, _T]:
+def readable(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Return the function with errors of the server turned into one sentence each."""
 
     @wraps(function)
     def call(*arguments: _P.args, **named: _P.kwargs) -> _T:
-        with told():
+        with readable_errors():
             return function(*arguments, **named)
 
     return call

@@ -293,6 +293,8 @@ KEYED = (
 TABLES = (*PLACED, *KEYED)
 """All tables whose rows are made from local rows, without `files`."""
 
+BY_NAME = {table.name: table for table in TABLES}
+
 
 # ------------------------------------------------------------------------------------------------
 # Covers credentials in what leaves this machine, by the rules of `secrets`.
@@ -313,8 +315,6 @@ Row = tuple[Any, ...]
 
 _OF_SEVERAL_LINES = {"prompts", "links", "plans", "todos", "inbox_items"}
 """Tables whose rows may have text of other lines, or of other files."""
-
-_TABLES = {table.name: table for table in PLACED}
 
 
 @dataclass(slots=True)
@@ -425,7 +425,7 @@ class FileMasks:
         )
 
     def _by_value(self, rows: dict[str, list[Row]]) -> dict[str, list[Row]]:
-        return {name: list(self.masks.rows(_TABLES[name], found)) for name, found in rows.items()}
+        return {name: list(self.masks.rows(BY_NAME[name], found)) for name, found in rows.items()}
 
     def _rewritten(
         self,
@@ -441,7 +441,7 @@ class FileMasks:
         }
         found: dict[str, list[Row]] = {}
         for name, kept in rows.items():
-            places = _texts(_TABLES[name])
+            places = _texts(BY_NAME[name])
             found[name] = [
                 self._of_line(row, places, values.get(row[0], {}))
                 if row[0] in values or name in _OF_SEVERAL_LINES
@@ -858,7 +858,6 @@ COUNTS_START = -1
 """Where the frame begins that has the counts of a file instead of bytes."""
 
 _AFTER_ALL = 2**62
-_UNMASKED = Masks(is_on=False)
 
 
 class Cursor(NamedTuple):
@@ -910,52 +909,97 @@ class KeyedSet(NamedTuple):
 
 
 def cursor(connection: sqlite3.Connection) -> Cursor | None:
-    """Return the present state of the database, None if it does not note what changes."""
+    """Return the present state of the database, None if it does not record changes."""
     row = connection.execute("select id, mark from changes order by id desc limit 1").fetchone()
     return Cursor(*row) if row else None
 
 
-def is_known(connection: sqlite3.Connection, seen: Cursor) -> bool:
-    """Is everything noted that changed since then?"""
-    row = connection.execute("select 1 from changes where id = ? and mark = ?", seen).fetchone()
-    return row is not None
+@dataclass(frozen=True, slots=True)
+class Local:
+    """What may leave the local database. The caller holds a snapshot on the connection."""
 
+    connection: sqlite3.Connection
+    scope: Scope
+    masks: Masks = field(default_factory=lambda: Masks(is_on=False))
+    left_out: frozenset[int] = frozenset()
+    """Files for a later push, because this one cannot give them their keys."""
 
-def files(connection: sqlite3.Connection, scope: Scope, since: int | None) -> Iterator[ChangedFile]:
-    """Yield the files in scope that changed after `since`; all of them if it is None."""
-    if since is None:
-        query = f"select id, file_key, {COUNTS_START} from files f where {scope.of_file('f')}"
-    else:
-        query = (
-            f"select f.id, f.file_key, min(coalesce(r.start, {_AFTER_ALL}))"
-            " from changed_rows r join files f on f.id = r.row_id"
-            " where r.change_id > :since and r.name = 'files' and"
-            f" {scope.of_file('f')} group by f.id"
+    def cursor(self) -> Cursor | None:
+        """Return the present state of the database, None if it does not record changes."""
+        return None if self.left_out else cursor(self.connection)
+
+    def is_known(self, seen: Cursor) -> bool:
+        """Are all changes since then recorded?"""
+        query = "select 1 from changes where id = ? and mark = ?"
+        return self.connection.execute(query, seen).fetchone() is not None
+
+    def files(self, since: int | None) -> Iterator[ChangedFile]:
+        """Yield the files in scope that changed after `since`; all of them if it is None."""
+        if since is None:
+            in_scope = self.scope.of_file("f")
+            query = f"select id, file_key, {COUNTS_START} from files f where {in_scope}"
+        else:
+            query = (
+                f"select f.id, f.file_key, min(coalesce(r.start, {_AFTER_ALL}))"
+                " from changed_rows r join files f on f.id = r.row_id"
+                " where r.change_id > :since and r.name = 'files' and"
+                f" {self.scope.of_file('f')} group by f.id"
+            )
+        for row in self.connection.execute(f"{query} order by f.id", {"since": since}):
+            file = ChangedFile(*row)
+            if file.id not in self.left_out:
+                yield file
+
+    def content(self, file: ChangedFile) -> FileContent:
+        """Return a file from the frame in which `file.start` lies: the rest is unchanged."""
+        values = tuple(self.connection.execute(FILE, (file.id,)).fetchone())
+        (attributes,) = self.masks.rows(FILES, cleaned(FILES, [values]))
+        archived = self.connection.execute(
+            'select start, id, "end" from archive where file_id = ? order by start', (file.id,)
+        ).fetchall()
+        stored = [_Stored(*row) for row in archived]
+        # A row must travel with a frame: the first begins where the file does, archived or not.
+        if not stored or stored[0].start > 0:
+            stored.insert(0, _Stored(0, None, 0))
+        first = max(n for n, frame in enumerate(stored) if not n or frame.start <= file.start)
+        if file.start >= _AFTER_ALL:
+            first = len(stored)
+        masks = self.masks.of_file(self.connection, file.id)
+        frames = _frames(self.connection, file.id, self.scope, stored[first:], masks)
+        return FileContent(file.file_key, attributes, frames, first == 0)
+
+    def keyed(self, since: int | None) -> Iterator[KeyedSet]:
+        """Yield the keyed tables that changed after `since`; all of them if it is None.
+
+        `sources` is always among them: the time of the last sync is not recorded as a change.
+        """
+        for table in KEYED:
+            changed = self._changed_ids(table.name, since)
+            if changed is not None and not changed:
+                continue
+            ids = None if changed is None else json.dumps(changed)
+            rows = self.connection.execute(keyed_rows(table, self.scope), {"ids": ids})
+            masked = self.masks.rows(table, cleaned(table, map(tuple, rows)))
+            yield KeyedSet(table.name, list(masked), changed is None)
+
+    def _changed_ids(self, table: str, since: int | None) -> list[int] | None:
+        """Return the ids of changed rows; None: compare all, because one may have been removed."""
+        if since is None or table == "sources":
+            return None
+        rows = self.connection.execute(
+            "select distinct row_id from changed_rows where change_id > ? and name = ?",
+            (since, table),
+        ).fetchall()
+        ids = [id_ for (id_,) in rows]
+        return None if None in ids else ids
+
+    def gone_file_keys(self, since: int | None) -> list[bytes]:
+        """Return the keys of files that were forgotten after `since`, for deletion there, too."""
+        rows = self.connection.execute(
+            "select file_key from forgotten_files where change_id > ? order by id",
+            (-1 if since is None else since,),
         )
-    yield from (
-        ChangedFile(*row) for row in connection.execute(f"{query} order by f.id", {"since": since})
-    )
-
-
-def content(
-    connection: sqlite3.Connection, file: ChangedFile, scope: Scope, masks: Masks | None = None
-) -> FileContent:
-    """Return a file from the frame on in which `file.start` lies; what is before is unchanged."""
-    found = tuple(connection.execute(FILE, (file.id,)).fetchone())
-    (attributes,) = (masks or _UNMASKED).rows(FILES, cleaned(FILES, [found]))
-    archived = connection.execute(
-        'select start, id, "end" from archive where file_id = ? order by start', (file.id,)
-    ).fetchall()
-    stored = [_Stored(*row) for row in archived]
-    # A row must travel with a frame: the first begins where the file does, archived or not.
-    if not stored or stored[0].start > 0:
-        stored.insert(0, _Stored(0, None, 0))
-    first = max(n for n, frame in enumerate(stored) if not n or frame.start <= file.start)
-    if file.start >= _AFTER_ALL:
-        first = len(stored)
-    own = masks.of_file(connection, file.id) if masks is not None else None
-    frames = _frames(connection, file.id, scope, stored[first:], own)
-    return FileContent(file.file_key, attributes, frames, first == 0)
+        return [key for (key,) in rows]
 
 
 class _Stored(NamedTuple):
@@ -1026,43 +1070,6 @@ class _Rows:
             taken.append((row[0], number, *row[1:]) if self._has_number else row)
             self._next = self._rows.fetchone()
         return list(cleaned(self._table, taken))
-
-
-def keyed(
-    connection: sqlite3.Connection, scope: Scope, since: int | None, masks: Masks | None = None
-) -> Iterator[KeyedSet]:
-    """Yield the keyed tables of which anything changed after `since`; all of them if it is None.
-
-    `sources` is there with any other: the time of the last sync is not noted as a change.
-    """
-    for table in KEYED:
-        changed = _changed(connection, table.name, since)
-        if changed is not None and not changed:
-            continue
-        ids = None if changed is None else json.dumps(changed)
-        rows = connection.execute(keyed_rows(table, scope), {"ids": ids})
-        found = (masks or _UNMASKED).rows(table, cleaned(table, map(tuple, rows)))
-        yield KeyedSet(table.name, list(found), changed is None)
-
-
-def _changed(connection: sqlite3.Connection, table: str, since: int | None) -> list[int] | None:
-    """Return the ids of the rows that changed; None: compare all, because one was removed."""
-    if since is None or table == "sources":
-        return None
-    rows = connection.execute(
-        "select distinct row_id from changed_rows where change_id > ? and name = ?", (since, table)
-    ).fetchall()
-    ids = [id_ for (id_,) in rows]
-    return None if None in ids else ids
-
-
-def gone_file_keys(connection: sqlite3.Connection, since: int | None) -> list[bytes]:
-    """Return the keys of files forgotten after `since`: what the server has of them has to go."""
-    rows = connection.execute(
-        "select file_key from forgotten_files where change_id > ? order by id",
-        (-1 if since is None else since,),
-    )
-    return [key for (key,) in rows]
 
 
 def database_key(connection: sqlite3.Connection) -> str:

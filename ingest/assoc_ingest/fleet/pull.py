@@ -42,9 +42,9 @@ from ..store.batch import Batch
 from ..store.database import Clock
 from ..store.replay import agents_may_change, derive_in
 from ..terminal import Progress
-from . import projection, state
-from .projection import EVERYTHING, Cursor, Masks
-from .push import Local, introduced
+from . import state
+from .projection import COUNTS_START, EVERYTHING, ChangedFile, Cursor, Local, Masks
+from .push import introduced
 from .server import MOST_OF_A_FRAME, Beginning, Server
 from .state import State
 
@@ -152,7 +152,7 @@ def came_back(local: Local, server: Server, state: State, since: Cursor | None) 
     new = {file.id for file in local.files(since and since.change) if file.start <= 0}
     if not new:
         return []
-    known = introduced(server, state, state.save)
+    known = introduced(server, state)
     rows = connection.execute(
         "select f.file_key, s.kind, s.root, f.path from json_each(?) j"
         " cross join files f on f.id = j.value cross join sources s on s.id = f.source_id",
@@ -228,8 +228,8 @@ def same_files(
 def _beginning(
     connection: sqlite3.Connection, file_id: int, file_key: bytes, masks: Masks
 ) -> bytes | None:
-    file = projection.ChangedFile(file_id, file_key, projection.COUNTS_START)
-    content = projection.content(connection, file, EVERYTHING, masks)
+    file = ChangedFile(file_id, file_key, COUNTS_START)
+    content = Local(connection, EVERYTHING, masks).content(file)
     return next((frame.data for frame in content.frames if frame.start == 0), None)
 
 
@@ -595,18 +595,18 @@ class Pull:
         return int(cursor.lastrowid or 0)
 
     def source_of(self, file: Any, now: str) -> int:
-        """Make the source of a file known; return its id."""
-        values = (
-            file["source"], pulled_root(file["label"], file["root"]), now, file["source_label"],
-            file["is_agent"], file["lists_sessions"], file["retention_days"],
-            file["cleanup_period_days"],
-        )  # fmt: skip
+        return self.insert_source(file, pulled_root(file["label"], file["root"]), now)
+
+    def insert_source(self, file: Any, root: str, now: str, id_: int | None = None) -> int:
+        """Insert the source of a file, or update the one with this root; return its id."""
         (source_id,) = self.connection.execute(
-            "insert into sources (kind, root, first_synced_at, last_synced_at, label, is_agent,"
+            "insert into sources (id, kind, root, first_synced_at, last_synced_at, label, is_agent,"
             " lists_sessions, retention_days, cleanup_period_days)"
-            " values (?1, ?2, ?3, ?3, ?4, ?5, ?6, ?7, ?8)"
-            " on conflict (kind, root) do update set last_synced_at = ?3"
-            " returning id",
-            values,
-        ).fetchone()
+            " values (?1, ?2, ?3, ?4, ?4, ?5, ?6, ?7, ?8, ?9)"
+            " on conflict (kind, root) do update set last_synced_at = ?4 returning id",
+            (
+                id_, file["source"], root, now, file["source_label"], file["is_agent"],
+                file["lists_sessions"], file["retention_days"], file["cleanup_period_days"],
+            ),
+        ).fetchone()  # fmt: skip
         return int(source_id)

@@ -20,21 +20,25 @@ from .. import terminal
 from ..errors import FleetError, UsageError, as_known
 from ..store.database import log_of, resolved
 from ..terminal import table, table_width
-from . import projection
 from .projection import (
+    BY_NAME,
     COUNTS_START,
     FILES,
-    KEYED,
-    PLACED,
-    ChangedFile,
     Cursor,
-    FileContent,
-    KeyedSet,
-    Masks,
-    Scope,
+    Local,
     Table,
 )
-from .server import Answer, Known, KnownFile, Range, Row, SentFrame, Server, as_json_bytes
+from .server import (
+    Answer,
+    Known,
+    KnownFile,
+    Range,
+    Row,
+    SentFrame,
+    Server,
+    as_json_bytes,
+    key_text,
+)
 
 # ------------------------------------------------------------------------------------------------
 # What the server keeps of a machine although the machine does not have it any more.
@@ -43,11 +47,11 @@ from .server import Answer, Known, KnownFile, Range, Row, SentFrame, Server, as_
 # `remote withdraw` delete there. So do the keyed rows that such files name.
 
 
-class Kept:
+class Retained:
     """What the server's files name that are not here any more, or not in scope."""
 
     def __init__(self, files: list[KnownFile]) -> None:
-        self._keys = {rf"\x{file.file_key.hex()}" for file in files}
+        self._keys = {key_text(file.file_key) for file in files}
         self._sources = {str(file.source_no) for file in files}
         self._sessions = {(str(file.source_no), file.session_key) for file in files}
         self._projects = {(str(f.project_source_no), f.project_key) for f in files} | {
@@ -153,6 +157,9 @@ class Memory(Protocol):
     """Nonces that the server may have: that of the last push that ended, and of those since."""
     cursor: Cursor | None
 
+    def save(self) -> None:
+        """Write it to the disk; it is there when this returns."""
+
 
 @dataclass
 class Nobody:
@@ -165,45 +172,8 @@ class Nobody:
     nonces: list[str] = field(default_factory=list)
     cursor: Cursor | None = None
 
-
-# ------------------------------------------------------------------------------------------------
-# What a push asks the local database: one snapshot, one scope, one set of masks.
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """The local database as a push sees it. The caller holds a snapshot on the connection."""
-
-    connection: sqlite3.Connection
-    scope: Scope
-    masks: Masks
-    left_out: frozenset[int] = frozenset()
-    """Files that a later push has to look at, because this one may not."""
-
-    def cursor(self) -> Cursor | None:
-        """Return the state of the database, None if it does not note what changes."""
-        return None if self.left_out else projection.cursor(self.connection)
-
-    def is_known(self, seen: Cursor) -> bool:
-        """Is everything noted that changed since then?"""
-        return projection.is_known(self.connection, seen)
-
-    def files(self, since: int | None) -> Iterator[ChangedFile]:
-        """Yield the files in scope that changed after `since`; all of them if it is None."""
-        found = projection.files(self.connection, self.scope, since)
-        return (file for file in found if file.id not in self.left_out)
-
-    def content(self, file: ChangedFile) -> FileContent:
-        """Return a file from its first change on."""
-        return projection.content(self.connection, file, self.scope, self.masks)
-
-    def keyed(self, since: int | None) -> Iterator[KeyedSet]:
-        """Yield the keyed tables of which anything changed after `since`."""
-        return projection.keyed(self.connection, self.scope, since, self.masks)
-
-    def gone_file_keys(self, since: int | None) -> list[bytes]:
-        """Return the keys of files that were forgotten after `since`."""
-        return projection.gone_file_keys(self.connection, since)
+    def save(self) -> None:
+        """Nothing is saved."""
 
 
 # ------------------------------------------------------------------------------------------------
@@ -246,11 +216,8 @@ def _lie_between(starts: list[int], start: int, end: int | None) -> bool:
 # What the next call will carry, as JSON already, so that its size is known.
 
 
-_tables = {table.name: table for table in (*PLACED, *KEYED)}
-
-
 @dataclass
-class Gathered:
+class Payload:
     """Stretches of files and keyed rows. `size` is in bytes of frames and JSON."""
 
     ranges: list[Range] = field(default_factory=list)
@@ -265,7 +232,7 @@ class Gathered:
         self.ranges.append(Range(file_no, stretch.start, stretch.end))
         for name, rows in frame.rows.items():
             for values in rows:
-                self.add_row(name, row_of(_tables[name], values, file_no=file_no))
+                self.add_row(name, row_of(BY_NAME[name], values, file_no=file_no))
         data = None if stretch.has_bytes else frame.data
         self.size += len(data or b"")
         self.frames.append(
@@ -432,7 +399,6 @@ def push(
     server: Server,
     local: LocalSide,
     memory: Memory,
-    save: Callable[[], None],
     *,
     is_full: bool = False,
     limits: Limits | None = None,
@@ -440,19 +406,18 @@ def push(
 ) -> Report:
     """Push what differs; return what was done.
 
-    `save` writes what is remembered to the disk, and returns when it is there. `is_full`: compare
-    all, whatever is remembered.
+    `is_full`: compare all, whatever is remembered.
     """
     for attempt in range(_ATTEMPTS):
         report = Report()
-        known = introduced(server, memory, save)
+        known = introduced(server, memory)
         if attempt == 0 and memory.nonces != [known.nonce]:
-            known = _fenced(server, memory, known, save)
+            known = _fenced(server, memory, known)
         since = None if is_full or not _is_in_step(known, memory) else memory.cursor
         if since is not None and not local.is_known(since):
             since = None
         report.is_full = since is None
-        run = _Push(server, local, memory, known, save, since, limits or Limits(), report, tell)
+        run = _Push(server, local, memory, known, since, limits or Limits(), report, tell)
         try:
             run.everything()
         except _Again:
@@ -470,7 +435,7 @@ def push_again(
 ) -> Report:
     """Push for another machine, with the nonce of `known`. Raises FleetError if it pushes, too."""
     report = Report(is_full=True)
-    run = _Push(server, local, Nobody(), known, lambda: None, None, Limits(), report, tell)
+    run = _Push(server, local, Nobody(), known, None, Limits(), report, tell)
     try:
         run.everything(known.nonce)
     except _Again:
@@ -480,11 +445,11 @@ def push_again(
     return report
 
 
-def introduced(server: Server, memory: Memory, save: Callable[[], None]) -> Known:
+def introduced(server: Server, memory: Memory) -> Known:
     """Return what the server knows of this machine, after telling it who this is if need be."""
     known = server.hello(memory.uuid)
     if known is None:
-        server.register(memory.uuid, memory.label, memory.db_uuid, _new_nonce(memory, save))
+        server.register(memory.uuid, memory.label, memory.db_uuid, _new_nonce(memory))
         known = server.hello(memory.uuid)
         memory.version, memory.cursor = 0, None
     if known is None:
@@ -503,13 +468,13 @@ def introduced(server: Server, memory: Memory, save: Callable[[], None]) -> Know
     return known
 
 
-def _fenced(server: Server, memory: Memory, known: Known, save: Callable[[], None]) -> Known:
+def _fenced(server: Server, memory: Memory, known: Known) -> Known:
     """Return what the server knows once no call of an earlier push can apply any more.
 
     A push that was killed may have a call under way. If this push found that nothing differs, the
     version would stay, and that call would apply behind it.
     """
-    nonce = _new_nonce(memory, save)
+    nonce = _new_nonce(memory)
     return known._replace(version=server.fence(known.origin_id, nonce), nonce=nonce)
 
 
@@ -527,10 +492,10 @@ def _is_in_step(known: Known, memory: Memory) -> bool:
     )
 
 
-def _new_nonce(memory: Memory, save: Callable[[], None]) -> str:
+def _new_nonce(memory: Memory) -> str:
     nonce = str(uuid4())
     memory.nonces.append(nonce)
-    save()
+    memory.save()
     return nonce
 
 
@@ -542,14 +507,13 @@ class _Push:
     local: LocalSide
     memory: Memory
     known: Known
-    save: Callable[[], None]
     since: Cursor | None
     limits: Limits
     report: Report
     tell: Callable[[Report], None] | None
     version: int = 0
     _nonce: str = ""
-    _gathered: Gathered = field(default_factory=Gathered)
+    _payload: Payload = field(default_factory=Payload)
     _local_keys: set[bytes] = field(default_factory=set)
 
     @property
@@ -576,7 +540,7 @@ class _Push:
         self.memory.cursor = cursor
         self.memory.version = self.report.version = self.version
         self.memory.nonces[:] = [self.known.nonce]
-        self.save()
+        self.memory.save()
 
     def _forget(self, keys: Iterable[bytes]) -> None:
         keys = iter(keys)
@@ -597,7 +561,7 @@ class _Push:
             self._local_keys.add(content.file_key)
             self.report.files += 1
             for stretch in stretches(content.frames, frames[number]):
-                self._gathered.add_stretch(number, stretch)
+                self._payload.add_stretch(number, stretch)
                 self.report.frames += 1
                 self._flush_if_full()
 
@@ -605,7 +569,7 @@ class _Push:
 
     def _push_keyed(self) -> None:
         for found in self.local.keyed(self._change):
-            table = _tables[found.table]
+            table = BY_NAME[found.table]
             there: dict[tuple[str, ...], bytes] = {}
             if found.is_whole:
                 there = self.server.keyed(self.known.origin_id, found.table)
@@ -613,53 +577,53 @@ class _Push:
                 row = row_of(table, values)
                 row["digest"] = sha256(as_json_bytes(values)).digest()
                 if there.pop(_key(table, row), None) != row["digest"]:
-                    self._gathered.add_row(found.table, row)
+                    self._payload.add_row(found.table, row)
                     self._flush_if_full()
             if there:
                 self._delete_keyed(table, there)
 
     def _delete_keyed(self, table: Table, keys: Iterable[tuple[str, ...]]) -> None:
-        kept = self._kept()
+        retained = self._retained()
         for key in keys:
             row = dict(zip(table.key, key, strict=True))
-            if not kept.names(table.name, row):
-                self._gathered.delete(table.name, row)
+            if not retained.names(table.name, row):
+                self._payload.delete(table.name, row)
                 self.report.deleted += 1
 
-    def _kept(self) -> Kept:
+    def _retained(self) -> Retained:
         """Return the files that the server has beyond this push: it is the long memory."""
         if self.since is not None:
             self._local_keys = {file.file_key for file in self.local.files(None)}
         files = self.server.files_of(self.known.origin_id)
-        return Kept([file for file in files if file.file_key not in self._local_keys])
+        return Retained([file for file in files if file.file_key not in self._local_keys])
 
     # -- calls ---------------------------------------------------------------------------------
 
     def _flush_if_full(self) -> None:
-        found = self._gathered
+        found = self._payload
         if found.size >= self.limits.size or found.count >= self.limits.rows:
             self._flush()
 
     def _flush(self) -> None:
         """Send what was gathered as one call."""
-        sent, self._gathered = self._gathered, Gathered()
-        if sent.is_empty():
+        payload, self._payload = self._payload, Payload()
+        if payload.is_empty():
             return
         started = monotonic()
         answer = self.server.push(
-            *self._next(), sent.ranges, sent.frames, sent.rows_as_json(), sent.gone
+            *self._next(), payload.ranges, payload.frames, payload.rows_as_json(), payload.gone
         )
         self._take(answer)
         self.limits.after(monotonic() - started)
-        self.report.rows += sum(map(len, sent.rows.values()))
-        self.report.size += sent.size
+        self.report.rows += sum(map(len, payload.rows.values()))
+        self.report.size += payload.size
         if self.tell is not None:
             self.tell(self.report)
 
     def _next(self) -> tuple[int, int, str]:
         """Return what every call that writes begins with."""
         if not self._nonce:
-            self._nonce = _new_nonce(self.memory, self.save)
+            self._nonce = _new_nonce(self.memory)
         return self.known.origin_id, self.version, self._nonce
 
     def _take(self, answer: Answer) -> None:
@@ -672,9 +636,7 @@ class _Push:
 
 
 def _key(table: Table, row: Row) -> tuple[str, ...]:
-    """Return a key as the server tells it: each value as text."""
-    values = (row[name] for name in table.key)
-    return tuple(rf"\x{v.hex()}" if isinstance(v, bytes) else str(v) for v in values)
+    return tuple(key_text(row[name]) for name in table.key)
 
 
 # ------------------------------------------------------------------------------------------------

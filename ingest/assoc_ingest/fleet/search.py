@@ -160,7 +160,7 @@ class Central:
 
         self._destination = connect.shown(destination)
         server.check(self._connection)
-        with connect.told():
+        with connect.readable_errors():
             self._connection.autocommit = False
             self._connection.isolation_level = IsolationLevel.REPEATABLE_READ
             self._connection.read_only = True
@@ -171,7 +171,7 @@ class Central:
         """Run a query of ours with parameters by name. Raises FleetError."""
         if query == "pragma database_list":  # what tells one database from another
             query = f"select 0, 'main', '{self._destination.replace(chr(39), '')}'"
-        with connect.told():
+        with connect.readable_errors():
             if "'localtime'" in query:
                 zone = "select set_config('TimeZone', %s, true)"
                 self._connection.execute(zone.encode(), [_time_zone()])

@@ -12,7 +12,7 @@ from zlib import crc32
 from .. import __version__, sql
 from ..errors import BusyError, FleetError, UsageError
 from ..fields import orjson
-from .connect import telling, told
+from .connect import readable, readable_errors
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -104,7 +104,7 @@ def migration_names() -> list[str]:
     ]
 
 
-@telling
+@readable
 def applied_migrations(connection: Connection[Any]) -> list[str]:
     """Return the names of those that this database has; none: it is not set up."""
     row = connection.execute("select to_regclass('assoc.schema_version')").fetchone()
@@ -144,7 +144,7 @@ def _parsed(name: str) -> tuple[tuple[int, ...], str]:
     return (tuple(map(int, match[1].split("."))), match[2]) if match else ((), "")
 
 
-@telling
+@readable
 def migrate(connection: Connection[Any]) -> list[str]:
     """Apply what is missing; return the names of what was applied."""
     from psycopg.errors import UndefinedFunction, UndefinedObject, UndefinedTable
@@ -343,7 +343,7 @@ class Server:
     def __init__(self, connection: Connection[Any]) -> None:
         self.connection = connection
 
-    @telling
+    @readable
     def hello(self, uuid: str) -> Known | None:
         """Return what the server knows of a machine; None: it never pushed with this login."""
         row = self.connection.execute(
@@ -353,7 +353,7 @@ class Server:
         ).fetchone()
         return _short(Known(*row)) if row else None
 
-    @telling
+    @readable
     def mine(self) -> list[Origin]:
         """Return the machines that push with this login, the last one first."""
         rows = self.connection.execute(
@@ -361,41 +361,41 @@ class Server:
         )
         return [Origin(*row) for row in rows.fetchall()]
 
-    @telling
+    @readable
     def register(self, uuid: str, label: str, db_uuid: str, nonce: str) -> None:
         self.connection.execute(
             "select assoc.register_v1(%s, %s, %s, %s)", (uuid, label, db_uuid, nonce)
         )
 
-    @telling
+    @readable
     def adopt(self, origin_id: int, db_uuid: str, nonce: str) -> int:
         """Say that a local database continues this origin; return the new version."""
         row = self._row("select assoc.adopt_v1(%s, %s, %s)", (origin_id, db_uuid, nonce))
         return int(row[0])
 
-    @telling
+    @readable
     def fence(self, origin_id: int, nonce: str) -> int:
         """Let calls of earlier pushes apply nothing from now on; return the new version."""
         return int(self._row("select assoc.fence_v1(%s, %s)", (origin_id, nonce))[0])
 
-    @telling
+    @readable
     def reindex(self, origin_id: int, nonce: str) -> int:
         """Begin to make the rows of an origin anew; return the new version."""
         return int(self._row("select assoc.reindex_v1(%s, %s)", (origin_id, nonce))[0])
 
-    @telling
+    @readable
     def files_of(self, origin_id: int) -> list[KnownFile]:
         found = self.connection.execute("select * from assoc.files_of_v1(%b)", (origin_id,))
         return [KnownFile(*row) for row in found.fetchall()]
 
     def beginnings(self, origin_id: int) -> Iterator[Beginning]:
         """Yield how each file of the machine begins."""
-        with told():
+        with readable_errors():
             cursor = self.connection.cursor(binary=True)
             cursor.execute("select * from assoc.beginnings_v1(%s)", (origin_id,))
             yield from (Beginning(*row) for row in cursor)
 
-    @telling
+    @readable
     def same_places(
         self, origin_id: int, files: Sequence[tuple[bytes, str, str, str]]
     ) -> list[Beginning]:
@@ -412,7 +412,7 @@ class Server:
         )
         return [Beginning(*row) for row in cursor]
 
-    @telling
+    @readable
     def frames(
         self, origin_id: int, numbers: Sequence[int]
     ) -> dict[int, dict[int, tuple[bytes, bytes]]]:
@@ -425,14 +425,14 @@ class Server:
                 frames[file_no][start] = (digest, rows_digest)
         return frames
 
-    @telling
+    @readable
     def keyed(self, origin_id: int, table: str) -> dict[tuple[str, ...], bytes]:
-        """Return the digests of a keyed table's rows by their keys, as `as_key` makes them."""
+        """Return the digests of a keyed table's rows by their keys as text (`key_text`)."""
         cursor = self.connection.cursor(binary=True)
         cursor.execute("select key, digest from assoc.keyed_v1(%s, %s)", (origin_id, table))
         return {tuple(key): digest for key, digest in cursor}
 
-    @telling
+    @readable
     def files(
         self, origin_id: int, version: int, nonce: str, files: list[Row]
     ) -> tuple[Answer, list[int]]:
@@ -446,7 +446,7 @@ class Server:
             raise FleetError(_NO_ANSWER)
         return answer, numbers
 
-    @telling
+    @readable
     def push(
         self,
         origin_id: int,
@@ -470,7 +470,7 @@ class Server:
         )
         return _short(Answer(*row))
 
-    @telling
+    @readable
     def forget(self, origin_id: int, version: int, nonce: str, keys: Iterable[bytes]) -> Answer:
         row = self._row(
             "select applied, version, nonce::text from assoc.forget_v1(%s, %s, %s, %b::bytea[])",
@@ -504,5 +504,10 @@ def as_json_bytes(value: object) -> bytes:
 
 def _plain(value: object) -> object:
     if isinstance(value, bytes):
-        return rf"\x{value.hex()}"
+        return key_text(value)
     raise TypeError(type(value))
+
+
+def key_text(value: object) -> str:
+    """Return a value of a key as PostgreSQL converts it to text."""
+    return rf"\x{value.hex()}" if isinstance(value, bytes) else str(value)

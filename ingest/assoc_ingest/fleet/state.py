@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -136,7 +136,7 @@ def _unusable(place: Path, why: str) -> DatabaseError:
 # What this machine remembers of its server, changed by one process at a time.
 
 
-_PATIENCE = 5.0
+PATIENCE = 5.0
 """Seconds that a change of what is remembered waits for a push: each of a watch is short."""
 
 
@@ -157,19 +157,14 @@ def changing(database: Path) -> Iterator[State]:
 
     A push that saved what it had read before would undo the change, or be undone by it.
     """
-    with after_others(database):
+    with push_lock(database, PATIENCE):
         state = state_of(database)
         yield state
         state.save()
 
 
-def after_others(database: Path) -> AbstractContextManager[None]:
-    """Hold the lock of pushes after waiting for it. Raises BusyError after some seconds."""
-    return one_at_a_time(database, _PATIENCE)
-
-
 @contextmanager
-def one_at_a_time(database: Path, patience: float = 0) -> Iterator[None]:
+def push_lock(database: Path, patience: float = 0) -> Iterator[None]:
     """Hold the lock of pushes. Raises BusyError if another process keeps it so many seconds."""
     from filelock import FileLock, Timeout
 
