@@ -161,7 +161,7 @@ def test_rows_of_a_file_without_bytes_stay(laptop: Machine, tmp_path: Path, data
         update assoc.messages set text = 'damaged' where file_no = 2;
         update assoc.sessions set title = 'only here' where session_key like '0b7c%';
     """)
-    assert "Kept the rows of 1 file:" in reindex()
+    assert "Kept the rows of 1 file," in reindex()
     after = there(laptop)
     assert {row[4] for row in after["messages"]} == {"only here", "of another"}
     assert "only here" in {row[2] for row in after["sessions"]}

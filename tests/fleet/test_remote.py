@@ -146,7 +146,7 @@ def test_status_says_what_is_where(machine: Shell, empty_database: str, homes: P
     assert texts(empty_database) == {f"about {GARDEN}"}
     assert titles(empty_database) == {f"about {GARDEN}"}
     assert machine("remote", "status") == 0
-    assert "1 files, up to date" in machine.out
+    assert "1 file, up to date" in machine.out
 
 
 def test_what_is_forgotten_here_is_deleted_there(machine: Shell, empty_database: str) -> None:
@@ -180,7 +180,7 @@ def test_a_project_can_be_withdrawn(machine: Shell, empty_database: str) -> None
     allow(machine, GARDEN, LAKE)
     machine("push")
     assert machine("remote", "withdraw", LAKE, "--yes") == 0, machine.err
-    assert "Deleted 1 files" in machine.err
+    assert "Deleted 1 file on" in machine.err
     assert machine("push") == 0
     assert texts(empty_database) == {f"about {GARDEN}"}
     assert titles(empty_database) == {f"about {GARDEN}"}
@@ -207,7 +207,7 @@ def test_a_project_that_was_pruned_here_can_be_withdrawn(
     assert machine("push") == 0
     assert texts(empty_database) == {f"about {GARDEN}", f"about {LAKE}"}
     assert machine("remote", "withdraw", LAKE, "--yes") == 0, machine.err
-    assert "Deleted 1 files" in machine.err
+    assert "Deleted 1 file on" in machine.err
     assert texts(empty_database) == {f"about {GARDEN}"}
     assert LAKE not in json.loads(machine.database.with_name("a.db.push").read_text())["allowed"]
 
@@ -251,7 +251,7 @@ def test_a_new_database_goes_on_where_the_lost_one_was(
     machine("remote", "init", empty_database, "--label", "laptop")
     allow(machine)
     assert machine("remote", "adopt", "--yes") == 0, machine.err
-    assert "1 files were recognised" in machine.err
+    assert "Recognised 1 file." in machine.err
     assert machine("push") == 0
     status = machine.json("remote", "status", "--json")
     assert isinstance(status, dict)
@@ -345,7 +345,7 @@ def test_what_was_pulled_before_does_not_hinder_an_adoption(
     allow(machine)
     assert machine("pull") == 0, machine.err
     assert machine("remote", "adopt", "laptop", "--yes") == 0, machine.err
-    assert "1 files were recognised" in machine.err
+    assert "Recognised 1 file." in machine.err
     assert machine("push") == 0, machine.err
     assert texts(empty_database) == {f"about {GARDEN}", f"about {LAKE}"}
     with closing(sqlite3.connect(machine.database)) as connection:
@@ -382,7 +382,7 @@ def test_a_path_that_came_back_is_adopted_as_what_it_is_now(
             )
         ]
     assert machine("remote", "adopt", "--yes") == 0, machine.err
-    assert "2 files were recognised" in machine.err
+    assert "Recognised 2 files." in machine.err
     with closing(sqlite3.connect(machine.database)) as connection:
         found = connection.execute("select file_key from files where path like '%lake%'")
         assert found.fetchall() == [(keys[-1],)]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..ask.output import say, write, write_lines
-from ..terminal import safe_json, size
+from ..ask.output import say, write, write_lines, write_objects
+from ..errors import NotFoundError, UsageError
+from ..terminal import many, safe, safe_json, size
 from .options import (
     asks,
     confirmed,
@@ -32,32 +33,31 @@ if TYPE_CHECKING:
 # What `remote status` and `push` print.
 
 
+def _write_json(value: dict[str, Any]) -> None:
+    write([safe_json(value) + "\n"])
+
+
 def write_standing(state: State, standing: Comparison, *, as_json: bool) -> None:
     """Print a comparison of this machine with the server."""
     from ..fleet.connect import shown
 
     if as_json:
         known = standing.known
-        write(
-            [
-                safe_json(
-                    {
-                        "destination": shown(state.destination),
-                        "label": state.label,
-                        "uuid": state.uuid,
-                        "version": known.version if known else None,
-                        "is_current": standing.is_current,
-                        "files": standing.there,
-                        "gone": standing.gone,
-                        "outside": standing.outside,
-                        "is_indexed": standing.is_indexed,
-                        "missing_migrations": standing.missing,
-                        "all_projects": state.all_projects,
-                        "allowed": state.allowed,
-                    }
-                )
-                + "\n"
-            ]
+        _write_json(
+            {
+                "destination": shown(state.destination),
+                "label": state.label,
+                "uuid": state.uuid,
+                "version": known.version if known else None,
+                "is_current": standing.is_current,
+                "files": standing.there,
+                "gone": standing.gone,
+                "outside": standing.outside,
+                "is_indexed": standing.is_indexed,
+                "missing_migrations": standing.missing,
+                "all_projects": state.all_projects,
+                "allowed": state.allowed,
+            }
         )
         return
     write(line + "\n" for line in _lines(state, standing))
@@ -66,20 +66,22 @@ def write_standing(state: State, standing: Comparison, *, as_json: bool) -> None
 def _lines(state: State, standing: Comparison) -> list[str]:
     from ..fleet.connect import shown
 
-    what = "everything" if state.all_projects else f"{len(state.allowed):,} projects"
+    what = "everything" if state.all_projects else many(len(state.allowed), "project")
     lines = [f"server: {shown(state.destination)}", f"machine: {state.label} ({state.uuid})"]
     lines.append(f"allowed: {what}")
     if standing.known is None:
         lines.append("pushed: nothing yet")
     else:
         current = "up to date" if standing.is_current else "a push is due"
-        lines.append(f"pushed: {standing.there:,} files, {current}")
+        lines.append(f"pushed: {many(standing.there, 'file')}, {current}")
     if standing.gone:
         lines.append(
-            f"kept: {standing.gone:,} files that are no longer here (`remote prune` deletes them)"
+            f"kept: {many(standing.gone, 'file')} no longer here (`remote prune` deletes them)"
         )
     if standing.outside:
-        lines.append(f"not allowed: {standing.outside:,} files (`remote withdraw` deletes them)")
+        lines.append(
+            f"not allowed: {many(standing.outside, 'file')} (`remote withdraw` deletes them)"
+        )
     if not standing.is_indexed:
         lines.append("search: no text index yet, so a search reads everything (`remote index`)")
     if standing.missing:
@@ -90,7 +92,7 @@ def _lines(state: State, standing: Comparison) -> list[str]:
 def write_preview(preview: Preview, *, as_json: bool) -> None:
     """Print what a push would look at."""
     if as_json:
-        write([safe_json(preview.as_json()) + "\n"])
+        _write_json(preview.as_json())
     else:
         from ..fleet.push import report
 
@@ -99,36 +101,31 @@ def write_preview(preview: Preview, *, as_json: bool) -> None:
 
 def write_report(done: Report, *, as_json: bool) -> None:
     if as_json:
-        write(
-            [
-                safe_json(
-                    {
-                        "files": done.files,
-                        "frames": done.frames,
-                        "rows": done.rows,
-                        "bytes": done.size,
-                        "deleted": done.deleted,
-                        "calls": done.calls,
-                        "version": done.version,
-                        "is_full": done.is_full,
-                        "waiting": done.waiting,
-                    }
-                )
-                + "\n"
-            ]
+        _write_json(
+            {
+                "files": done.files,
+                "frames": done.frames,
+                "rows": done.rows,
+                "bytes": done.size,
+                "deleted": done.deleted,
+                "calls": done.calls,
+                "version": done.version,
+                "is_full": done.is_full,
+                "waiting": done.waiting,
+            }
         )
     elif not (done.rows or done.frames or done.deleted):
         say("The server is up to date.")
     else:
         deleted = f", deleted {done.deleted:,}" if done.deleted else ""
         say(
-            f"Pushed {done.rows:,} rows and {done.frames:,} stretches of {done.files:,} "
-            f"files ({size(done.size)}){deleted}."
+            f"Pushed {many(done.rows, 'row')} and {many(done.frames, 'stretch', 'stretches')} of "
+            f"{many(done.files, 'file')} ({size(done.size)}){deleted}."
         )
     if done.waiting and not as_json:
         say(
-            f"Not pushed yet: {done.waiting:,} files that came back. Their keys in the database "
-            "have to change: stop `watch` for one push."
+            f"Not pushed yet: {many(done.waiting, 'file')} that came back. Their keys in the "
+            "database have to change: stop `watch` for one push."
         )
 
 
@@ -158,35 +155,31 @@ def pull(
     """
     from dataclasses import asdict
 
-    from .. import terminal
     from ..ask.filters import since as time_of
-    from ..ask.output import say, write
     from ..fleet.pull import Wanted
     from ..fleet.pull import pull as run
-    from ..terminal import safe_json
 
     wanted = Wanted(origin, project, time_of(since) if since else None)
     with progress_in_bytes("Pulling") as progress:
         done = run(database, remotely(database), wanted, _finish, progress)
     is_incomplete = bool(done.damaged or done.left_out)
     if as_json:
-        write([safe_json(asdict(done)) + "\n"])
+        _write_json(asdict(done))
         return int(is_incomplete)
-    files, size = terminal.many(done.files, "file"), terminal.size(done.bytes)
-    say(f"Fetched {files} ({size}); {done.unchanged:,} unchanged.")
+    say(f"Fetched {many(done.files, 'file')} ({size(done.bytes)}); {done.unchanged:,} unchanged.")
     if done.removed:
-        say(f"Removed {terminal.many(done.removed, 'file')} deleted on the server.")
+        say(f"Removed {many(done.removed, 'file')} deleted on the server.")
     if done.hidden:
-        files = terminal.many(done.hidden, "file")
+        files = many(done.hidden, "file")
         say(f"Kept {files} pulled before that this server does not show.")
     if done.own:
-        say(f"Skipped {terminal.many(done.own, 'file')} of this machine.")
+        say(f"Skipped {many(done.own, 'file')} of this machine.")
     if done.forgotten:
-        say(f"Skipped {terminal.many(done.forgotten, 'file')} that you have forgotten.")
+        say(f"Skipped {many(done.forgotten, 'file')} that you have forgotten.")
     if done.without_bytes:
-        say(f"Skipped {terminal.many(done.without_bytes, 'file')} without bytes on the server.")
+        say(f"Skipped {many(done.without_bytes, 'file')} without bytes on the server.")
     if done.damaged:
-        files = terminal.many(done.damaged, "file")
+        files = many(done.damaged, "file")
         say(
             f"Not updated: {files}, damaged or incomplete on the server. Pull again after the next "
             "push of their machine; if that does not help, run there: assoc-ingest push --full"
@@ -260,7 +253,6 @@ def push(
 
 
 def _watch(database: Path, masks: Masks, *, as_json: bool) -> int:
-    from ..ask.output import say
     from ..fleet.administration import push_all
     from ..fleet.push import Limits, watch
     from ..stopping import stopped_by_signals
@@ -335,8 +327,6 @@ def disallow(database: Path, directory: str | None, all_projects: bool, as_json:
       assoc-ingest remote disallow --all-projects
     """
     from ..ask.filters import as_path
-    from ..ask.output import say
-    from ..errors import NotFoundError, UsageError
     from ..fleet.state import changing
 
     if (directory is None) != all_projects:
@@ -359,8 +349,6 @@ def disallow(database: Path, directory: str | None, all_projects: bool, as_json:
 
 
 def _write(state: State, *, as_json: bool) -> None:
-    from ..ask.output import write_lines, write_objects
-    from ..terminal import safe
 
     if as_json:
         write_objects([{"all_projects": state.all_projects, "allowed": state.allowed}])
@@ -411,7 +399,6 @@ def init(database: Path, destination: str, label: str | None) -> None:
     Example:
       assoc-ingest remote init postgresql://me@db.example.org/fleet --label laptop
     """
-    from ..ask.output import say
     from ..fleet.administration import set_up
     from ..fleet.connect import shown
 
@@ -437,7 +424,6 @@ def migrate(database: Path, destination: str | None) -> None:
     Example:
       assoc-ingest remote migrate
     """
-    from ..ask.output import say
     from ..fleet import server
     from ..fleet.administration import destination_of
     from ..fleet.connect import connect
@@ -452,7 +438,7 @@ def migrate(database: Path, destination: str | None) -> None:
 @click.option("--reader", "reads", is_flag=True, help="The login may also search and pull.")
 @click.option("--only-reader", is_flag=True, help="The login may search and pull, but not push.")
 @click.option("--team", help="Only readers of this team see what the machine pushes.")
-@click.option("--no-team", is_flag=True, help="All readers see what the machine pushed and pushes.")
+@click.option("--no-team", is_flag=True, help="All readers see everything that the machine pushes.")
 @_destination_option
 @database_option
 def add_device(
@@ -474,8 +460,6 @@ def add_device(
     Example:
       assoc-ingest remote add-device laptop --reader
     """
-    from ..ask.output import say, write
-    from ..errors import UsageError
     from ..fleet import administration
     from ..fleet.administration import destination_of
     from ..fleet.connect import connect
@@ -527,13 +511,12 @@ def adopt(database: Path, machine: str | None, yes: bool) -> int:
     Example:
       assoc-ingest remote adopt laptop
     """
-    from ..ask.output import say
     from ..fleet.administration import adopt as run
 
     if asks(yes=yes) and not confirmed("Is the other database gone for good?"):
         return 1
     origin, count = run(database, machine)
-    say(f"This machine continues as {origin.label}: {count:,} files were recognised. Next: push")
+    say(f"This machine continues as {origin.label}. Recognised {many(count, 'file')}. Next: push")
     return 0
 
 
@@ -548,7 +531,6 @@ def new_origin(database: Path, label: str, yes: bool) -> int:
     Example:
       assoc-ingest remote new-origin --label laptop-2
     """
-    from ..ask.output import say
     from ..fleet.administration import new_origin as run
 
     if asks(yes=yes) and not confirmed("Push everything again, as another machine?"):
@@ -571,12 +553,11 @@ def withdraw(database: Path, project: str, yes: bool) -> int:
     Example:
       assoc-ingest remote withdraw ~/code/garden
     """
-    from ..ask.output import say
     from ..fleet.administration import withdraw as run
 
     if asks(yes=yes) and not confirmed(f"Delete {project} on the server?"):
         return 1
-    say(f"Deleted {run(database, project):,} files on the server.")
+    say(f"Deleted {many(run(database, project), 'file')} on the server.")
     return 0
 
 
@@ -592,12 +573,11 @@ def prune(database: Path, yes: bool) -> int:
     Example:
       assoc-ingest remote prune
     """
-    from ..ask.output import say
     from ..fleet.administration import prune as run
 
     if asks(yes=yes) and not confirmed("Delete data on the server that is no longer here?"):
         return 1
-    say(f"Deleted {run(database):,} files on the server.")
+    say(f"Deleted {many(run(database), 'file')} on the server.")
     return 0
 
 
@@ -614,7 +594,6 @@ def index(database: Path, destination: str | None, drop: bool) -> None:
     Example:
       assoc-ingest remote index --to postgresql://fleet_owner@db.example.org/fleet
     """
-    from ..ask.output import say
     from ..fleet.administration import destination_of, drop_text_index, make_text_index
     from ..fleet.connect import connect
 
@@ -638,14 +617,11 @@ def reindex(database: Path, origin: str, destination: str | None) -> None:
     Example:
       assoc-ingest remote reindex old-laptop
     """
-    from .. import terminal
-    from ..ask.output import say
     from ..fleet.administration import destination_of
     from ..fleet.administration import reindex as run
-    from .options import progress_in_bytes
 
     with progress_in_bytes("Deriving") as progress:
         done = run(destination_of(database, destination), origin, progress)
-    say(f"Rebuilt the rows of {terminal.many(done.files, 'file')} of {done.label}.")
+    say(f"Rebuilt the rows of {many(done.files, 'file')} of {done.label}.")
     if done.kept:
-        say(f"Kept the rows of {terminal.many(done.kept, 'file')}: bytes alone do not give them.")
+        say(f"Kept the rows of {many(done.kept, 'file')}, which bytes alone cannot yield.")

@@ -1,4 +1,4 @@
-"""What the commands `remote` and `push` do, for this machine and for the server's administrator."""
+"""The actions behind the commands `remote` and `push`, for machines and administrators."""
 
 from __future__ import annotations
 
@@ -63,34 +63,33 @@ if TYPE_CHECKING:
 
 
 # ------------------------------------------------------------------------------------------------
-# Makes the rows that the server has of a machine anew, for a machine that no longer pushes.
+# Derives the rows of a machine on the server again, for a machine that no longer pushes.
 #
-# 1. Say so to the server, which from then on applies what this run sends, until the machine
-# pushes. 2. Fetch the frames of the machine into a temporary database, and derive their rows. 3.
-# Push all rows of each file that could be derived as a whole. Its bytes are not sent.
+# 1. Announce it to the server, which then applies the calls of this run until the machine pushes.
+# 2. Download the frames of the machine into a temporary database, and derive their rows.
+# 3. Push all rows of each file that could be derived as a whole. Its bytes are not sent.
 #
-# What cannot be derived from bytes stays: the rows of files without bytes or with damaged ones,
-# of lists with entries that were seen to go, and of files of which something was forgotten. No
-# keyed row is deleted. Those that such files name stay as they are; of the others stays what only
-# the machine could see.
+# Rows that bytes cannot yield stay: those of files without bytes or with damaged ones, of lists
+# with entries that disappeared, and of partly forgotten files. No keyed row is deleted. Keyed rows
+# that such files name stay unchanged; the others keep the values that only the machine could see.
 
 
 _OF_FILES = {
     *("line_count", "issue_count", "session_key", "agent_session_key", "agent_key"),
     *("project_source_no", "project_key"),
 }
-"""The attributes of a file that follow from its bytes."""
+"""The attributes of a file that are derived from its bytes."""
 
 _OF_PROJECTS = {"session_count", "last_activity_at"}
-"""What follows from bytes of a known project: its machine may have the rest from its disk."""
+"""Columns of a known project that are derived; the machine may know the others from its disk."""
 
 _NOT_DERIVED = {"sources", "prices"}
-"""Keyed tables that no file makes."""
+"""Keyed tables that are not derived from files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reindexed:
-    """What was made anew."""
+    """The result of a reindex."""
 
     label: str
     files: int
@@ -100,7 +99,7 @@ class Reindexed:
 
 
 def reindex(destination: str, name: str, progress: Progress | None = None) -> Reindexed:
-    """Make the rows of the origin with this label or uuid anew.
+    """Derive the rows of the origin with this label or uuid again.
 
     Raises NotFoundError if the server shows no such origin, FleetError if
     the login may not do it, or if the machine pushes meanwhile.
@@ -143,7 +142,7 @@ def _chosen_files(connection: Connection[Any], name: str) -> tuple[int, str]:
 
 
 class _Download(Pull):
-    """A pull whose files and sources have the names that their machine gave them."""
+    """A pull that keeps the keys of files and the roots of sources as their machine has them."""
 
     def key_of(self, file: Any) -> bytes:
         return bytes(file["file_key"])
@@ -153,7 +152,7 @@ class _Download(Pull):
 
 
 def _fetch(path: Path, there: sqlite3.Connection, known: Known, progress: Progress | None) -> None:
-    """Make a database of what the server has of an origin."""
+    """Create a database with the files of an origin."""
     files = [f for f in files_there(there, known.label) if f["origin_id"] == known.origin_id]
     with database.writing(path) as connection:
         _Download(connection, there, None, progress).everything(files, Wanted(known.label))
@@ -169,7 +168,7 @@ _GONE = " union ".join(
     for table in PLACED
     if "gone_at" in table.names
 )
-"""Files with entries that were seen to go: the present content does not have them."""
+"""Files with entries that disappeared: their present content does not contain them."""
 
 _ISSUES = """
     select f.file_key, r.reason, r.quarantined
@@ -180,7 +179,7 @@ _ISSUES = """
 
 
 def _derived(reader: sqlite3.Connection, there: sqlite3.Connection, origin_id: int) -> set[bytes]:
-    """Return the keys of the files all of whose rows follow from their bytes."""
+    """Return the keys of the files whose rows can all be derived from their bytes."""
     asked = {"origin": origin_id}
     others = {bytes(key) for (key,) in there.execute(_GONE, asked)}
     broken = set()
@@ -202,12 +201,12 @@ def _derived(reader: sqlite3.Connection, there: sqlite3.Connection, origin_id: i
 
 
 class _Rewriting(Server):
-    """A server whose rows are not trusted to be those that were pushed."""
+    """A server whose digests of rows do not count, because all rows are to be written."""
 
     def frames(
         self, origin_id: int, numbers: Sequence[int]
     ) -> dict[int, dict[int, tuple[bytes, bytes]]]:
-        """Return the frames of files as if all rows in them had to be written."""
+        """Return the frames of files, without the digests of their rows."""
         found = super().frames(origin_id, numbers)
         return {
             number: {start: (digest, b"") for start, (digest, _) in frames.items()}
@@ -217,32 +216,32 @@ class _Rewriting(Server):
 
 @dataclass(frozen=True, slots=True)
 class _Rederived:
-    """What was derived, with what could not be derived as the server has it."""
+    """The derived rows; what cannot be derived has the values of the server."""
 
     local: Local
     there: sqlite3.Connection
     origin_id: int
     keys: set[bytes]
-    """Of the files that were derived."""
+    """Keys of the files that were derived."""
     others: list[KnownFile]
 
     def cursor(self) -> Cursor | None:
         return self.local.cursor()
 
     def is_known(self, seen: Cursor) -> bool:
-        """Nothing was seen before."""
+        """Compare everything."""
         return False
 
     def gone_file_keys(self, since: int | None) -> list[bytes]:
-        """Nothing was forgotten."""
+        """Delete nothing."""
         return []
 
     def files(self, since: int | None) -> Iterator[ChangedFile]:
-        """Yield the files whose rows follow from their bytes."""
+        """Yield the files whose rows were derived."""
         return (file for file in self.local.files(since) if file.file_key in self.keys)
 
     def content(self, file: ChangedFile) -> FileContent:
-        """Return a file with its derived attributes, and the others as the server has them."""
+        """Return a file with its derived attributes, and the other ones from the server."""
         content = self.local.content(file)
         columns = _columns(FILES)
         row = self.there.execute(
@@ -279,7 +278,7 @@ class _Rederived:
                 yield merged
 
     def _stays(self, table: Table) -> Callable[[tuple[Any, ...]], bool]:
-        """Return what tells of a row whether it may follow from files that were not derived."""
+        """Return a test: may a row belong to files that were not derived?"""
         if table.name == "projects":  # a list of projects names them all, and belongs to none
             sources = {file.source_no for file in self.others}
             return lambda row: row[0] in sources
@@ -290,7 +289,7 @@ class _Rederived:
 
 
 def _seen_there(table: Table, old: tuple[Any, ...]) -> set[str]:
-    """Return the columns of a keyed row of which only its machine knew the value."""
+    """Return the columns of a keyed row whose values only its machine could know."""
     if table.name != "projects":
         return {"gone_at"}
     known = {name for name, value in zip(table.names, old, strict=True) if value is not None}
@@ -304,13 +303,13 @@ def _columns(table: Table) -> str:
 def _merged(
     table: Table, new: tuple[Any, ...], old: tuple[Any, ...], seen: set[str]
 ) -> tuple[Any, ...]:
-    """Return the new values of a row, but of what was `seen` the old ones."""
+    """Return the new values of a row, but the old ones of the columns in `seen`."""
     values = zip(table.names, new, old, strict=True)
     return tuple(before if name in seen else value for name, value, before in values)
 
 
 # ------------------------------------------------------------------------------------------------
-# What the administrator of a server does beside migrations: logins, and the text index.
+# Work of an administrator besides migrations: logins and the text index.
 
 
 _PASSWORD_BYTES = 24
@@ -322,7 +321,7 @@ _LIMITS = {
     "idle_in_transaction_session_timeout": "15min",
     "temp_file_limit": "4GB",
 }
-"""What a login may take of the server: of a device or a reader, not of the owner."""
+"""The limits of logins for devices and readers; the owner has none."""
 
 INDEX = "messages_words"
 """The name of the text index."""
@@ -344,10 +343,10 @@ def add_login(
     team: str | None = None,
     no_team: bool = False,
 ) -> str:
-    """Make a login for a machine or a person, or change the rights of one; return its new password.
+    """Create a login for a machine or a person, or change its rights; return its new password.
 
-    Without a team, a login keeps the one it has, unless `no_team` takes it away. The server gets a
-    hash of the password only, so that no log of it has the password.
+    Without a team, a login keeps the one it has, unless `no_team` is set. Only a hash of the
+    password is sent, so that the server cannot log the password.
     """
     from psycopg.sql import SQL, Identifier, Literal
 
@@ -371,10 +370,10 @@ def add_login(
 
 
 def _limit(connection: Connection[Any], user: Any) -> None:
-    """Let one login not take all connections or the whole disk, nor hold others up for long.
+    """Keep one login from taking all connections or the whole disk, or blocking others for long.
 
-    A login can change its own timeouts for a session, so they stop accidents; not the number of its
-    connections, and the space of its temporary files only if the owner may set that: a superuser.
+    A login can change its own timeouts for a session, so these only prevent accidents. It cannot
+    change its number of connections. Only a superuser can limit the space of temporary files.
     """
     from psycopg import errors
     from psycopg.sql import SQL, Literal
@@ -403,7 +402,7 @@ def _is_member(connection: Connection[Any], name: str, role: str) -> bool:
 def _set_team(
     connection: Connection[Any], name: str, team: str | None, *, reads: bool, keeps: bool
 ) -> None:
-    """Let a login push for a team, and read what this team pushes and no other."""
+    """Let a login push for a team, and read only what this team pushes."""
     row = connection.execute(
         "insert into assoc.logins as l (role_name, team) values (%s, %s)"
         " on conflict (role_name) do update"
@@ -418,7 +417,7 @@ def _set_team(
 
 
 def password_line(connection: Connection[Any], name: str, password: str) -> str:
-    """Return the line that the password file of the machine needs."""
+    """Return the line for the password file of the machine."""
     info = connection.info
     host = info.host if not info.host.startswith("/") else "localhost"
     return f"{host}:{info.port}:{info.dbname}:{name}:{password}"
@@ -434,10 +433,10 @@ def has_text_index(connection: Connection[Any]) -> bool:
 
 @readable
 def make_text_index(connection: Connection[Any]) -> None:
-    """Make the text index, while pushes go on. One that an interrupted attempt left is replaced."""
+    """Create the text index while pushes go on; replace one that an interrupted attempt left."""
     drop_text_index(connection)
     connection.execute(_script("make"))
-    # Or `analyze`, that of the server as well, would look for the words of 30,000 texts each time.
+    # Otherwise each `analyze`, also an automatic one, would split 30,000 texts into words.
     connection.execute(f"alter index assoc.{INDEX} alter column 1 set statistics 0")
     connection.execute("analyze assoc.messages")
 
@@ -453,34 +452,34 @@ def _script(name: str) -> bytes:
 
 
 # ------------------------------------------------------------------------------------------------
-# This machine and its server together: what the commands `push` and `remote` do.
+# The actions of this machine on its server.
 #
-# One push of a machine runs at a time, guarded by `<db>.push.lock`; the database itself is only
-# read, so a sync is never held up. Only `adopt` and `new_origin` write to it, and a push that
-# finds files which the server has under other keys (`same_files.py`).
+# One push of a machine runs at a time, guarded by `<db>.push.lock`. The database is only read, so a
+# push never blocks a sync. Only `adopt`, `new_origin`, and a push that finds files which the server
+# has under other keys (`pull.same_files`) write to it.
 
 
 class Comparison(NamedTuple):
-    """How this machine and the server stand to each other."""
+    """A comparison of this machine with the server."""
 
     known: Known | None
     """None: this machine never pushed."""
     missing: list[str]
     """Migrations that the server lacks."""
     is_current: bool
-    """The server has everything that is in scope."""
+    """Does the server have everything in scope?"""
     there: int
-    """Files that the server has of this machine."""
+    """Files of this machine on the server."""
     gone: int
-    """Those of them that the database does not have any more."""
+    """Those that the database no longer has."""
     outside: int
-    """Those of them that are in the database, but may not leave it now."""
+    """Those that the database has, but that may no longer leave it."""
     is_indexed: bool
-    """The server has its text index; without it, a search reads everything."""
+    """Is there a text index? Without it, a search reads everything."""
 
 
 def destination_of(database: Path, given: str | None) -> str:
-    """Return the server that an administrator means: the given one, or that of this machine."""
+    """Return the given server, or else the one of this machine."""
     return given or os.environ.get(DESTINATION) or state_of(database).destination
 
 
@@ -489,11 +488,11 @@ def database_uuid(reader: sqlite3.Connection) -> str:
 
 
 def set_up(database: Path, destination: str, label: str | None) -> tuple[State, list[str]]:
-    """Set up the server if it is not, and note it as that of this machine.
+    """Set up the server if necessary, and make it the server of this machine.
 
-    Return what is remembered, and the migrations that were applied to the server.
+    Return the state of the machine, and the migrations that were applied.
     """
-    parameters(destination)  # refused before anything is noted
+    parameters(destination)  # raises before anything is saved
     if label is not None and label != _plain(label):
         raise UsageError(SENTENCES["origins_label_plain"])
     with closing(open_reader(database)) as reader:
@@ -509,7 +508,7 @@ def set_up(database: Path, destination: str, label: str | None) -> tuple[State, 
             name = label or _plain(platform.node()) or "machine"
             state = State(place_of(database), str(uuid4()), name, key, destination)
         elif state.destination != destination:
-            # Perhaps the same server by another name: what it knows of this machine stays valid.
+            # It may be the same server under another name, so the identity of this machine stays.
             state.destination, state.cursor = destination, None
         state.db_uuid = key
         state.label = label or state.label
@@ -518,7 +517,7 @@ def set_up(database: Path, destination: str, label: str | None) -> tuple[State, 
 
 
 def _plain(label: str) -> str:
-    """Return a label with what a server accepts in it: it becomes a part of a path."""
+    """Return a label in the letters that are allowed: it becomes part of a path."""
     plain = ascii_letters + digits + "._-"
     return "".join(letter if letter in plain else "-" for letter in label).lstrip("._-")
 
@@ -532,7 +531,7 @@ def _demand_label(known: Known | None, label: str) -> None:
 
 
 def standing(database: Path) -> Comparison:
-    """Compare what this machine remembers with the server."""
+    """Compare this machine with the server."""
     state = state_of(database)
     with closing(open_reader(database)) as reader, connect(state.destination) as connection:
         server = Server(connection)
@@ -562,10 +561,10 @@ def standing(database: Path) -> Comparison:
 
 
 def new_origin(database: Path, label: str) -> State:
-    """Let this machine be another one for the server, called `label`.
+    """Give this machine a new identity on the server, called `label`.
 
-    What the old one pushed stays there. The database and its files get new keys: those that they
-    have are the ones of the original. Raises UsageError if the label is that of the original.
+    The data of the original stays there. The database and its files get new keys, because the
+    present ones belong to the original. Raises UsageError if the label does, too.
     """
     with push_lock(database):
         state = load(database) or state_of(database)
@@ -585,7 +584,7 @@ def new_origin(database: Path, label: str) -> State:
 
 
 def withdraw(database: Path, project: str) -> int:
-    """Delete a project on the server, and send it no more; return the number of files."""
+    """Delete a project on the server and stop pushing it; return the number of files."""
     with push_lock(database):
         state = state_of(database)
         if state.all_projects:
@@ -618,7 +617,7 @@ def withdraw(database: Path, project: str) -> int:
 
 
 def prune(database: Path) -> int:
-    """Delete on the server what the database does not have any more; return the number of files."""
+    """Delete files on the server that the database no longer has; return their number."""
     with push_lock(database):
         state = state_of(database)
         with closing(open_reader(database)) as reader:
@@ -634,9 +633,9 @@ def prune(database: Path) -> int:
 
 
 def _delete(database: Path, state: State, chosen: Callable[[Server, int], list[bytes]]) -> int:
-    """Delete files on the server, then the keyed rows that only they named."""
+    """Delete files on the server, then the keyed rows that only they name."""
     with closing(open_reader(database)) as reader, connect(state.destination) as connection:
-        state.db_uuid = database_uuid(reader)  # a database made anew has to be adopted first
+        state.db_uuid = database_uuid(reader)  # a new database must be adopted first
         server = Server(connection)
         if server.hello(state.uuid) is None:
             return 0
@@ -658,7 +657,7 @@ def _delete(database: Path, state: State, chosen: Callable[[Server, int], list[b
 def _demand_pushed(reader: sqlite3.Connection, state: State) -> None:
     """Raise UsageError unless the database continues what was pushed last.
 
-    What is missing in a database that was restored from a backup was not removed by anybody.
+    Nobody has removed what a database restored from a backup lacks.
     """
     if state.cursor is None or not Local(reader, EVERYTHING).is_known(state.cursor):
         raise UsageError(
@@ -680,18 +679,17 @@ def _has_project(reader: sqlite3.Connection, paths: set[str]) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------
-# Continues on the server what another database of this machine pushed.
+# Continues the pushes of a lost database of this machine.
 #
-# A database that was made anew names its files anew. Files that are where they were, and begin as
-# they began, get the names by which the server knows them; the next push then sends what differs.
-# Whatever else the server has stays as it is. If these files were pulled meanwhile, the copies
-# go.
+# A new database gives its files new keys. Files with the same path and the same beginning get the
+# keys that the server knows; the next push then sends only differences. All other data on the
+# server stays. If such files were pulled meanwhile, the copies are removed.
 
 
 def adopt(database: Path, name: str | None = None) -> tuple[Origin, int]:
-    """Take over an origin of this login: that of this machine, or the one of this label or uuid.
+    """Take over an origin of this login: the one of this machine, or the one with a label or uuid.
 
-    Return it, and the number of files that were found again.
+    Return it, and the number of files that were recognised.
     """
     with push_lock(database):
         state = state_of(database)
@@ -726,7 +724,7 @@ def _chosen(origins: list[Origin], name: str, or_label: str) -> Origin:
 
 
 # ------------------------------------------------------------------------------------------------
-# Lets the server have what is in scope, or says what that would be.
+# Pushes everything in scope, or previews it.
 
 
 def push_all(
@@ -737,7 +735,7 @@ def push_all(
     limits: Limits | None = None,
     tell: Callable[[Report], None] | None = None,
 ) -> Report:
-    """Let the server have what is in scope, within the limit of memory for what a server sends."""
+    """Push everything in scope, within the memory limit for answers of the server."""
     masks, waiting = masks or Masks(), frozenset[int]()
     with push_lock(database), bounded():
         if state_of(database).cursor is None:
@@ -748,7 +746,7 @@ def push_all(
                 connect(state.destination) as connection,
             ):
                 server, since = Server(connection), None if is_full else _seen(state, local)
-                # A database that was made anew has to be adopted.
+                # A new database must be adopted.
                 state.db_uuid = database_uuid(local.connection)
                 local = replace(local, left_out=waiting)
                 found = came_back(local, server, state, since)
@@ -764,12 +762,12 @@ def push_all(
 
 
 def _note_changes(database: Path) -> None:
-    """Let the database note what changes from now on, if it does not."""
+    """Make the database record its changes from now on, if it does not yet."""
     with closing(open_reader(database)) as reader:
         if projection.cursor(reader) is not None:
             return
-    # A watch that writes all the time begins by itself, with its next transaction.
-    # Whoever may only read, or has no room, compares everything each time.
+    # If a watch holds the lock, its next transaction starts the record. If the database is
+    # read-only or the disk is full, each push compares everything.
     with (
         suppress(AssocIngestError, sqlite3.Error),
         writing(database) as writer,
@@ -779,13 +777,13 @@ def _note_changes(database: Path) -> None:
 
 
 def _seen(state: State, local: Local) -> Cursor | None:
-    """Return what of the database was pushed, if what changed since then is known."""
+    """Return the pushed state of the database, if all changes since then are recorded."""
     is_known = state.cursor is not None and local.is_known(state.cursor)
     return state.cursor if is_known else None
 
 
 def previewed(database: Path, masks: Masks) -> Preview:
-    """Return what a push would look at; nothing is sent."""
+    """Return what a push would compare; nothing is sent."""
     with _sending(database, masks) as (state, local):
         since = _seen(state, local)
         return preview(local, since and since.change, shown(state.destination), state.label)
@@ -793,7 +791,7 @@ def previewed(database: Path, masks: Masks) -> Preview:
 
 @contextmanager
 def _sending(database: Path, masks: Masks) -> Iterator[tuple[State, Local]]:
-    """Yield what is remembered, and a snapshot of what may leave."""
+    """Yield the state of this machine, and a snapshot of what may leave it."""
     with closing(open_reader(database)) as reader:
         state = state_of(database)
         if not state.all_projects and not state.allowed:

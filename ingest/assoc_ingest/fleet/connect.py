@@ -1,6 +1,4 @@
-"""Which server a command asks, and how it connects: where passwords may stand, when TLS may be
-missing.
-"""
+"""Which server a command asks, and how it connects: passwords, TLS, errors, memory."""
 
 from __future__ import annotations
 
@@ -25,17 +23,15 @@ if TYPE_CHECKING:
 
 
 # ------------------------------------------------------------------------------------------------
-# Which server a command asks that only reads.
-#
-# That of the environment variable, for who never pushes; else the one to which the database is
-# pushed, as `state` has written it down.
+# The server for commands that only read: the one in the environment variable, for machines that
+# never push, or else the one to which the database is pushed (`state`).
 
 
 DESTINATION = "ASSOC_INGEST_REMOTE"
 
 
 def destination_of(database: Path) -> str:
-    """Return the destination, raise UsageError if none is known."""
+    """Return the destination. Raises UsageError if none is known."""
     if given := os.environ.get(DESTINATION):
         return given
     database = resolved(database)
@@ -52,37 +48,37 @@ def destination_of(database: Path) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# Connects to the server of a fleet: where passwords may stand, and when TLS may be missing.
+# Connects to the server.
 #
-# A destination is what libpq accepts: `postgresql://user@host/database`, `host=... dbname=...` or
-# `service=...`. A password in it is refused, because arguments and shell histories are no
-# secrets. It comes from a password file of PostgreSQL (PGPASSFILE, ~/.pgpass), a service file, or
-# the file that ASSOC_FLEET_PASSWORD_FILE names. The certificate of the server is verified, unless
-# it is reached through a Unix socket or a loopback address.
+# A destination is a connection string of libpq: `postgresql://user@host/database`,
+# `host=... dbname=...` or `service=...`. A password in it is refused, because others can see
+# arguments and shell histories. Passwords come from a password file of PostgreSQL (PGPASSFILE,
+# ~/.pgpass), a service file, or the file named by ASSOC_FLEET_PASSWORD_FILE. The certificate of the
+# server is verified, except through a Unix socket or a loopback address.
 
 
 PASSWORD_FILE = "ASSOC_FLEET_PASSWORD_FILE"  # noqa: S105 -- a name
 
 MOST_MEMORY = 240_000_000
-"""Bytes that answers of a server, and what follows from them, may take: it may send anything."""
+"""Bytes that answers of a server may take in memory: a server can send anything."""
 
 _TIMEOUT = 10
 """Seconds until a server that does not answer a connection counts as unreachable."""
 
 _SECRETS = ("sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
-"""What a destination may not hold, beside the password: it is seen in arguments, and kept."""
+"""Parameters besides the password that a destination must not contain, as it is stored."""
 
 _INSTALL = "The fleet needs a library: install assoc-ingest with its extra, assoc-ingest[fleet]."
 
 _LONGEST_MESSAGE = 500
-"""Letters of an error of the server that are repeated."""
+"""Letters of an error of the server that are shown."""
 
 _TOO_MUCH = (
-    f"What the server sent takes more than {MOST_MEMORY // 1_000_000} MB here, which this command "
-    "does not allow; ask for less, or see whether it is the server that you mean."
+    f"The answer of the server takes more than {MOST_MEMORY // 1_000_000} MB, the limit of this "
+    "command; ask for less, or check that this is the right server."
 )
 SENTENCES = {
-    # What to say for an error of the server, by the constraint, its SQLSTATE or the class of it.
+    # Sentences for errors of the server, by constraint, SQLSTATE or class of SQLSTATE.
     "origins_label_key": "The server has another machine with this label: choose another one with "
     "`remote init DESTINATION --label NAME`, or, if it is this machine with a database that was "
     "lost, go on with `remote adopt`.",
@@ -105,7 +101,7 @@ SENTENCES = {
     "54": "The server refused a value that is too long for it.",
     "57": "The server stopped in the middle of it; try again.",
     "08": "The connection to the server broke; try again.",
-    "55P03": "Another connection holds what this needs, and did not let go in time.",
+    "55P03": "Another connection holds a lock that this needs; try again later.",
     "2BP01": "A view or function of your own uses one of assoc-ingest: drop it, run this again, "
     "and then create it anew.",
     "40": "The server undid the change because of another one; try again.",

@@ -1,4 +1,4 @@
-"""Rows for the server, made from one local snapshot: which tables, which scope, as SQL."""
+"""Rows for the server, made from one local snapshot: tables, masks, scope and SQL."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from ..sql import id_list
 from ..store.batch import known_file
 
 # ------------------------------------------------------------------------------------------------
-# The tables of the server: which rows travel, by which columns they are known.
+# The tables of the server: their columns and keys.
 #
-# `schema/fleet/` makes these tables on the server, in the schema `assoc`; the projection makes
-# rows of them from a local database. Columns have the name of the local schema where they mean
-# the same, but no local id travels. A reference is the key of what it refers to:
+# `schema/fleet/` creates these tables on the server, in the schema `assoc`; the projection makes
+# their rows from a local database. A column with the same meaning has its local name, but no local
+# id travels. A reference is the key of the row that it refers to:
 #
 # | local column | on the server |
 # |---|---|
@@ -46,25 +46,23 @@ from ..store.batch import known_file
 # | `call_id` | `is_call`: 1 where it is not null, as the row's own place is that of the call |
 # | `result_id` | `result_offset`, `result_block`: its place in the same file |
 #
-# A **placed** row stands in a file: its key on the server is `origin_id`, `file_no`,
+# A **placed** row has a place in a file: its key on the server is `origin_id`, `file_no`,
 # `byte_offset` and `row_no`, the number of the row among those of its table with the same
 # `byte_offset`, from 0, in the order of the local unique key. (Messages have `block`, which is
-# such a number already.) `byte_offset` is 0 where a row belongs to a document as a whole, and -1
-# where it sums up a file that may grow. A placed row travels with the frame in which its
-# `byte_offset` lies.
+# such a number already.) `byte_offset` is 0 if a row belongs to a document as a whole, and -1 if it
+# sums up a file that may grow. A placed row travels with the frame that contains its `byte_offset`.
 #
 # A **keyed** row outlives files: its key on the server is `origin_id` and `Table.key`.
 #
-# Key columns are never null: the projection writes '' or 0 where the local column may be null.
-# Times are text, JSON is text, NUL becomes U+FFFD. A text that `is_cut` is at most 400 bytes
-# long, because an entry of a PostgreSQL index must be below 2,700 bytes: `short_key` makes it so,
-# alike everywhere.
+# Key columns are never null: the projection writes '' or 0 if the local column is null. Times are
+# text, JSON is text, NUL becomes U+FFFD. `short_key` limits a text that `is_cut` to 400 bytes,
+# because an entry of a PostgreSQL index must be smaller than 2,700 bytes.
 
 
 BIGINT, INTEGER, DOUBLE, TEXT, BYTEA = "bigint", "integer", "double precision", "text", "bytea"
 
 LONGEST_KEY = 400
-"""Bytes of UTF-8 that a text column may have which an index holds."""
+"""Bytes of UTF-8 that an indexed text may have."""
 
 _ALSO_CUT = {"uuid", "parent_uuid", "tool_use_id", "model"}
 
@@ -75,13 +73,13 @@ class Column(NamedTuple):
     name: str
     type: str
     is_cut: bool
-    """Its text goes through `short_key`."""
+    """Is its text shortened by `short_key`?"""
 
 
 class Table(NamedTuple):
     """A table of the server; its rows begin with `origin_id`, and placed ones with `file_no`, too.
 
-    `columns` are what the projection gives, in this order, without these two.
+    `columns` are the others, in the order of the projection.
     """
 
     name: str
@@ -96,7 +94,7 @@ class Table(NamedTuple):
 
 
 def short_key(text: str) -> str:
-    """Return a key as it travels: unchanged, or shortened and made unique by its hash."""
+    """Return a key unchanged, or if it is too long, its beginning and its hash."""
     data = text.encode("utf-8", "replace")
     if len(data) <= LONGEST_KEY:
         return text
@@ -143,7 +141,7 @@ FILES = Table(
     ),
     False,
 )
-"""Attributes of a file, which travel with its frames. `source_no` is that of its session, too."""
+"""Attributes of a file. `source_no` is also the source of its session."""
 
 PLACED = (
     _placed(
@@ -218,7 +216,7 @@ PLACED = (
     _placed("agent_lines", "agent_key"),
     _placed("contexts", "name value"),
 )
-"""Rows that stand in a file."""
+"""Rows that have a place in a file."""
 
 KEYED = (
     _keyed(
@@ -288,44 +286,44 @@ KEYED = (
         web_search:big origin""",
     ),
 )
-"""Rows that outlive files, in the order in which they travel."""
+"""Rows that outlive files, in the order in which they are sent."""
 
 TABLES = (*PLACED, *KEYED)
-"""All tables whose rows are made from local rows, without `files`."""
+"""All tables but `files`."""
 
 BY_NAME = {table.name: table for table in TABLES}
 
 
 # ------------------------------------------------------------------------------------------------
-# Covers credentials in what leaves this machine, by the rules of `secrets`.
+# Masks credentials in data that leaves this machine, by the rules of `secrets`.
 #
-# In bytes, each letter becomes a star, so that offsets stay and JSON stays JSON (`redact_bytes`).
-# The rows of a line with a credential become what a parser makes of the covered line: the line is
-# parsed twice, and what differs between the two is put into the rows. What follows from several
-# lines, as a title does, or from bytes that are not archived, may be cut anywhere: there, what
-# only begins like a credential is covered, too, as in an export.
+# In bytes, each letter becomes a star, so that offsets stay and JSON stays valid (`redact_bytes`).
+# A line with a credential is parsed twice, as it is and masked, and each value that differs is
+# replaced in its rows. A value that depends on several lines, such as a title, or on bytes that are
+# not archived, may be cut anywhere: there, the beginning of a credential is masked, too, as in an
+# export.
 #
 # Patterns miss things: a password in a sentence looks like any other word.
 
 
 VERSION = REVISED
-"""The version of the rules: when it changes, everything has to be compared."""
+"""The version of the rules: when it changes, the next push compares everything."""
 
 Row = tuple[Any, ...]
 
 _OF_SEVERAL_LINES = {"prompts", "links", "plans", "todos", "inbox_items"}
-"""Tables whose rows may have text of other lines, or of other files."""
+"""Tables whose rows may contain text of other lines or files."""
 
 
 @dataclass(slots=True)
 class Masks:
-    """Covers credentials, unless it is off, and counts them by kind."""
+    """Masks credentials and counts them by kind, unless it is off."""
 
     is_on: bool = True
     counts: Counter[str] = field(default_factory=Counter)
 
     def of_file(self, connection: sqlite3.Connection, file_id: int) -> FileMasks | None:
-        """Return what covers the credentials of a file, None if nothing is covered."""
+        """Return the masks of a file, None if masking is off."""
         if not self.is_on:
             return None
         known = known_file(connection, file_id)
@@ -338,7 +336,7 @@ class Masks:
         return FileMasks(connection, self, file_id, source, claim)
 
     def rows(self, table: Table, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield rows with the credentials in their values covered."""
+        """Yield rows with masked values."""
         if not self.is_on:
             yield from rows
             return
@@ -356,13 +354,13 @@ class Masks:
         return tuple(values)
 
     def text(self, text: str) -> str:
-        """Return a text of a line with its credentials covered, each letter by a star."""
+        """Return a text of a line with stars in place of credentials."""
         data, found = redact_bytes(text.encode(), is_log=False)
         return data.decode() if found else text
 
 
 def _texts(table: Table) -> list[int]:
-    """Return the places of the columns that may have a credential: keys join rows, and stay."""
+    """Return the indexes of columns that are masked; keys are not, as rows are joined by them."""
     return [
         place
         for place, column in enumerate(table.columns)
@@ -372,7 +370,7 @@ def _texts(table: Table) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class FileMasks:
-    """Covers the credentials of one file, frame by frame."""
+    """Masks the credentials of one file, frame by frame."""
 
     connection: sqlite3.Connection
     masks: Masks
@@ -383,7 +381,7 @@ class FileMasks:
     def applied(
         self, frame: archive.Frame, rows: dict[str, list[Row]], *, is_last: bool
     ) -> tuple[bytes | None, dict[str, list[Row]]]:
-        """Return the data of a frame and its rows, covered; None: its bytes are not there."""
+        """Return the masked data of a frame, None without bytes, and its masked rows."""
         try:
             original = archive.unpacked(frame, self.file_id)
             before, after = self._around(frame, original, is_last=is_last)
@@ -405,7 +403,7 @@ class FileMasks:
     def _around(
         self, frame: archive.Frame, original: bytes, *, is_last: bool
     ) -> tuple[bytes, bytes]:
-        """Return the bytes around a frame, if what it begins or ends with is beyond its borders."""
+        """Return the bytes before and behind a frame that belong to its first and its last line."""
         is_log = self._is_log()
         before = after = b""
         if not is_last and not (is_log and original.endswith(b"\n")):
@@ -451,7 +449,7 @@ class FileMasks:
         return found
 
     def _differences(self, offset: int, original: bytes, covered: bytes) -> dict[str, str]:
-        """Return what becomes of the values of a line when it is covered."""
+        """Return the masked values of a line by the original ones."""
         if self.source is None or self.claim is None:
             return {}
         before, after = (
@@ -475,7 +473,7 @@ class FileMasks:
 
 
 def _changed_lines(original: bytes, covered: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the start and the end of each line that was covered, without its line break."""
+    """Yield the start and the end of each masked line, without its line break."""
     position = 0
     while position < len(original):
         end = original.find(b"\n", position)
@@ -486,20 +484,20 @@ def _changed_lines(original: bytes, covered: bytes) -> Iterator[tuple[int, int]]
 
 
 # ------------------------------------------------------------------------------------------------
-# What may leave this machine: the conversations of projects that were allowed, or everything.
+# What may leave this machine: the conversations of allowed projects, or everything.
 #
-# A file belongs to the project of its session; one without a session, to the project in whose
-# directory it lies. What several projects share (histories, lists, teams, hooks) belongs to none,
-# and leaves only if everything may. A project is allowed by the exact path of its directory.
+# A file belongs to the project of its session, or without a session, to the project in whose
+# directory it is. Data that several projects share (histories, lists, teams, hooks) belongs to
+# none, and leaves only if everything may. A project is allowed by the exact path of its directory.
 #
-# Agents keep conversations in directories named after the path, with a dash for each other
-# letter, so /srv/my_shop and /srv/my-shop are one project. Of such a project only the sessions
-# leave that worked in the allowed directory and not in the other one, and nothing that names no
-# session.
+# Agents name the directory of a conversation after the path, with a dash for each character but
+# letters and digits, so /srv/my_shop and /srv/my-shop are one project. Of such a project, only
+# sessions leave that worked in the allowed directory and not in the other one, and no data without
+# a session.
 
 
 OWN = f"select id from sources where not {is_pulled('root')}"
-"""The sources of this machine: what was pulled from another is never pushed."""
+"""The sources of this machine: pulled data is never pushed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -509,9 +507,9 @@ class Scope:
     projects: str | None = None
     """Their ids as SQL; None: everything may leave."""
     unshared: str = ""
-    """Those of them whose names stand for one directory only."""
+    """Those whose names mean only one directory."""
     left_out: str = ""
-    """Sessions of the others that stay here."""
+    """Sessions of the other ones that may not leave."""
 
     def of_file(self, file: str) -> str:
         """Return the condition that a row of `files` is in scope; `file` is its alias."""
@@ -561,7 +559,7 @@ EVERYTHING = Scope()
 
 
 def of_paths(connection: sqlite3.Connection, paths: Collection[str]) -> Scope:
-    """Return the scope of the projects with these paths, as far as the database has them."""
+    """Return the scope of the projects with these paths that the database has."""
     rows = connection.execute(
         "select id, path from projects where path in (select value from json_each(?))"
         f" and source_id in ({OWN})",
@@ -573,7 +571,7 @@ def of_paths(connection: sqlite3.Connection, paths: Collection[str]) -> Scope:
 
 
 def _shared(connection: sqlite3.Connection, projects: dict[int, str]) -> tuple[set[int], list[int]]:
-    """Return the projects that are those of two directories, and their sessions to leave out."""
+    """Return the projects of several directories, and those of their sessions that stay here."""
     ids = id_list(projects)
     rows = connection.execute(
         "select coalesce(s.project_id, f.project_id), f.session_id, d.path"
@@ -599,7 +597,7 @@ def _shared(connection: sqlite3.Connection, projects: dict[int, str]) -> tuple[s
 
 
 def _is_namesake(place: str, path: str) -> bool:
-    """Is a directory in another one whose name an agent writes like that of `path`?"""
+    """Is a directory in another one that agents name like `path`?"""
     head, rest = place[: len(path)], place[len(path) :]
     is_within = rest[:1] in ("", "/")
     return is_within and head != path and _flat(head) == _flat(path)
@@ -610,9 +608,9 @@ def _flat(path: str) -> str:
 
 
 def known_paths(connection: sqlite3.Connection, directory: str) -> list[str]:
-    """Return the paths of the projects in a directory, as the database has them.
+    """Return the stored paths of the projects in a directory.
 
-    Raises UsageError if that is no path, and NotFoundError if no project has it.
+    Raises UsageError if it is no path, and NotFoundError if no project has it.
     """
     path = as_path(directory)
     if path is None:
@@ -631,10 +629,10 @@ def known_paths(connection: sqlite3.Connection, directory: str) -> list[str]:
 
 
 # ------------------------------------------------------------------------------------------------
-# The SQL that makes rows of the server's tables from local rows: one statement for each table.
+# The SQL that makes rows for the server from local rows: one statement for each table.
 #
-# `tables.py` says which columns there are, and what becomes of references; here is where each
-# column comes from. A column that is not mentioned is the local column of the same name.
+# It says where the columns of the tables above come from. A column that is not mentioned is the
+# local column with the same name.
 
 
 _SESSION = {"source_no": "s.source_id", "session_key": "s.session_key"}
@@ -658,12 +656,12 @@ _JOIN_TEAM = " left join teams t on t.id = r.team_id"
 
 
 class _Origin(NamedTuple):
-    """Where the columns of a table come from."""
+    """The origin of the columns of a table."""
 
     columns: Mapping[str, str] = MappingProxyType({})
     joins: str = ""
     order: tuple[str, ...] = ()
-    """What orders the rows with the same place in a file: the rest of the local unique key."""
+    """Columns that order rows with the same place in a file: the rest of the local unique key."""
 
 
 _PLACED = {
@@ -812,13 +810,13 @@ FILE = f"{_select(FILES, _FILES)} where r.id = ?"
 
 
 def _place_of(origin: _Origin) -> tuple[str, ...]:
-    """Return the column that orders rows by their place; none if all have the same place."""
+    """Return the column that orders rows by place, none if all have the same place."""
     return () if "byte_offset" in origin.columns else ("byte_offset",)
 
 
 @lru_cache(maxsize=64)
 def placed(table: Table, scope: Scope) -> str:
-    """Return the statement for the rows of a file from a place on: parameters `file`, `start`."""
+    """Return the statement for the rows of a file from a place on; parameters `file`, `start`."""
     origin = _PLACED[table.name]
     is_copy = f"r.copy_of is not null and {scope.has(table.name, 'r.copy_of')}"
     statement = _select(table, origin._replace(columns={**origin.columns, "is_copy": is_copy}))
@@ -828,9 +826,9 @@ def placed(table: Table, scope: Scope) -> str:
 
 
 def keyed_rows(table: Table, scope: Scope) -> str:
-    """Return the statement for the rows of a table that are in scope; `ids` limits them, if given.
+    """Return the statement for the rows of a table in scope.
 
-    `ids` is a JSON array.
+    Its parameter `ids` is null, or a JSON array that limits the rows.
     """
     return (
         f"{_select(table, _KEYED[table.name])} where {scope.keeps(table.name)}"
@@ -839,29 +837,28 @@ def keyed_rows(table: Table, scope: Scope) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# Rows for the server, made from the local database: one snapshot, read-only, a frame at a time.
+# Reads the rows from one snapshot of the local database, a frame at a time.
 #
-# What a file is on the server: its attributes, and its frames, each with the compressed bytes and
-# the rows that begin in it. A frame reaches from its first byte to where the next one begins, so
-# that no row is between two frames; the last frame has no end. Two digests tell whether a frame
-# differs from what the server has: that of its compressed bytes, and that of its rows.
+# On the server, a file consists of its attributes and its frames, each with compressed bytes and
+# the rows that begin in it. A frame ends where the next one begins, so that no row is between two
+# frames; the last frame has no end. Two digests show whether a frame differs from the server's: one
+# of its compressed bytes, and one of its rows.
 #
-# Counts of a whole file (`line_types`) change with every line. They travel in a frame of their
-# own that begins at -1, so that the first megabyte of a transcript is not sent again with every
-# line.
+# Counts of a whole file (`line_types`) change with every line. They travel in a separate frame that
+# begins at -1, so that a new line does not send the first megabyte of a transcript again.
 #
-# A **cursor** says up to which change something was seen. What changed since then is noted
-# (`store/changes.py`) as long as the cursor is known; otherwise everything has to be compared.
+# A **cursor** is the last change that was seen. If the database knows it, it has a record of all
+# later changes (`store/changes.py`); otherwise everything must be compared.
 
 
 COUNTS_START = -1
-"""Where the frame begins that has the counts of a file instead of bytes."""
+"""The start of the frame that has the counts of a file instead of bytes."""
 
 _AFTER_ALL = 2**62
 
 
 class Cursor(NamedTuple):
-    """A state of the database that was seen: the last change, and its random mark."""
+    """A state of the database: its last change, with the random mark of that change."""
 
     change: int
     mark: int
@@ -873,7 +870,7 @@ class ChangedFile(NamedTuple):
     id: int
     file_key: bytes
     start: int
-    """The first place in it where anything changed; after everything if only its counts did."""
+    """The first place that changed; beyond the end if only counts changed."""
 
 
 class Frame(NamedTuple):
@@ -883,20 +880,20 @@ class Frame(NamedTuple):
     end: int | None
     """Where the next frame begins; None: the file has no other frame behind it."""
     data: bytes | None
-    """None: there are no archived bytes, or they may not leave."""
+    """None: there are no archived bytes, or they cannot be masked."""
     digest: bytes
     rows: dict[str, list[tuple[Any, ...]]]
     rows_digest: bytes
 
 
 class FileContent(NamedTuple):
-    """A file as the server has it."""
+    """A file as the server stores it."""
 
     file_key: bytes
     attributes: tuple[Any, ...]
     frames: Iterator[Frame]
     is_whole: bool
-    """These are all of its frames, not those from the first change on."""
+    """Are these all of its frames, not only those from the first change on?"""
 
 
 class KeyedSet(NamedTuple):
@@ -905,7 +902,7 @@ class KeyedSet(NamedTuple):
     table: str
     rows: list[tuple[Any, ...]]
     is_whole: bool
-    """These are all rows in scope: whatever else the server has was removed."""
+    """Are these all rows in scope? Then the server has to delete all others."""
 
 
 def cursor(connection: sqlite3.Connection) -> Cursor | None:
@@ -1046,7 +1043,7 @@ def _frame(start: int, end: int | None, data: bytes | None, placed: list[_Rows])
 
 
 class _Rows:
-    """The rows of a file in one table, in the order of their places."""
+    """The rows of a file in one table, ordered by place."""
 
     def __init__(
         self, connection: sqlite3.Connection, table: Table, scope: Scope, file_id: int, start: int
@@ -1058,7 +1055,7 @@ class _Rows:
         self._next = self._rows.fetchone()
 
     def before(self, end: int | None) -> list[tuple[Any, ...]]:
-        """Return the next rows up to a place, all if it is None."""
+        """Return the next rows before a place, all if it is None."""
         if self._next is None:
             return []
         taken: list[tuple[Any, ...]] = []
@@ -1082,7 +1079,7 @@ def database_key(connection: sqlite3.Connection) -> str:
 
 
 class _Plan(NamedTuple):
-    """What may have to be changed in the rows of a table."""
+    """The columns of a table whose values may need cleaning."""
 
     texts: tuple[int, ...]
     cut: tuple[int, ...]
@@ -1105,7 +1102,7 @@ def _plan(table: Table) -> _Plan:
 
 
 def cleaned(table: Table, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Yield rows as the server can store them: no NUL in a text, keys not too long for an index."""
+    """Yield rows that the server can store: without NUL, and with keys that fit into an index."""
     texts, cut, needed = _plan(table)
     for row in rows:
         values = list(row)
@@ -1123,7 +1120,7 @@ def cleaned(table: Table, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any
 
 
 def rows_digest(rows: dict[str, list[tuple[Any, ...]]]) -> bytes:
-    """Return the digest of the rows of a frame, by table: equal rows have equal digests."""
+    """Return the digest of the rows of a frame."""
     digest = sha256()
     for table in sorted(rows):
         digest.update(table.encode())

@@ -1,18 +1,18 @@
-"""`pull`: brings the files of other machines into a local database, from the server.
+"""`pull`: downloads the files of other machines from the server into a local database.
 
-What comes is the archive: the frames of files, as they were pushed. Rows are derived from them here
-by the code of `rebuild`, so everything works that works with files of this machine. The roots of
-what was pulled are `fleet/<label>/<root>`: no directory of this machine is called so, a sync never
-looks there, and nothing of it is pushed or counts as gone because it is not on this disk.
+It downloads the archive: the frames of files, as they were pushed. Rows are derived from them by
+the code of `rebuild`, so everything works as with files of this machine. The roots of pulled
+sources are `fleet/<label>/<root>`, which no directory of this machine is called: a sync never looks
+there, and pulled files are never pushed and do not count as gone because they are not on this disk.
 
-A file is known here by a key made of its `file_key` and its machine (`pulled_key`): copies of a
-machine may have files with the same keys. It is fetched if the digest of its frames differs. What
-its machine deleted on the server is removed, unless only a part of an origin was asked for. What
-the server merely does not show stays: it may be another server, or a restored one, or show less
-than before.
+The key of a pulled file is made from its `file_key` and its machine (`pulled_key`), because copies
+of a machine may have files with the same keys. A file is downloaded if the digest of its frames
+differs. A file that its machine deleted on the server is removed, unless only a part of an origin
+was asked for. A file that the server merely does not show stays: it may be another or a restored
+server, or the login may see less than before.
 
-What this machine pushed itself is never fetched, and neither is what was forgotten here: a pull
-would bring back what `forget` and `prune` removed.
+Files that this machine pushed itself or that were forgotten here are never downloaded: a pull would
+bring back what `forget` and `prune` removed.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from .server import MOST_OF_A_FRAME, Beginning, Server
 from .state import State
 
 # ------------------------------------------------------------------------------------------------
-# What a pull fetched of one file: its frames, checked, and where they end.
+# The download of one file: its checked frames, and where they end.
 
 LONGEST_NAME = 40_000
-"""Letters of a path, a key or a time of a file: no system has longer paths."""
+"""Letters of a path, a key or a time of a file; no system has longer paths."""
 
 
 class Content(NamedTuple):
-    """The bytes of a file, as the server has them."""
+    """The bytes of a file on the server."""
 
     file: Any
     frames: list[Frame]
@@ -76,10 +76,10 @@ class Content(NamedTuple):
 
 
 def content_of(file: Any, rows: list[Any]) -> Content | None:
-    """Return what the server has of a file, None if a frame or a name is not what a machine sends.
+    """Return the content of a file; None if it has a frame or a name that no machine sends.
 
-    A frame ends before the next one begins; if bytes are lost, a gap is between them. So all of
-    them together are not larger than the file, and packed not much larger.
+    A frame ends before the next one begins, or earlier if bytes were lost. So all frames together
+    are not larger than the file, and compressed not much larger.
     """
     if any(isinstance(text, str) and len(text) > LONGEST_NAME for text in file):
         return None
@@ -96,17 +96,17 @@ def content_of(file: Any, rows: list[Any]) -> Content | None:
 
 
 def _packed_at_most(size: int) -> int:
-    """Return more bytes than the packed form of so many bytes ever has."""
+    """Return an upper limit for the compressed size."""
     return size + size // 128 + 512
 
 
 def pulled_key(uuid: str, file_key: bytes) -> bytes:
-    """Return the key that a file of the machine with this uuid has where it is pulled."""
+    """Return the key of a pulled file of the machine with this uuid."""
     return sha256(UUID(uuid).bytes + file_key).digest()[:16]
 
 
 def nanoseconds(time: str | None) -> int:
-    """Return the time of a file as its row has it: plans and documents have it from there."""
+    """Return the time of a file for its row, from which plans and documents take it."""
     try:
         seconds = datetime.fromisoformat((time or "").replace("Z", "+00:00")).timestamp()
     except (ValueError, OverflowError):
@@ -115,21 +115,21 @@ def nanoseconds(time: str | None) -> int:
 
 
 # ------------------------------------------------------------------------------------------------
-# Which files of this database are those that the server has under other keys.
+# Which files of this database the server has under other keys.
 #
-# A file has its key for as long as a database has the file. One that comes back after `prune`, or
-# is read anew by a database that was restored from a backup, or made anew, gets another. The
-# server has it under the key of before, and would have all that it says twice.
+# A file keeps its key as long as the database has the file. A file that comes back after `prune`,
+# or that a new or restored database reads again, gets another key. The server still has it under
+# the old key, and would store its content twice.
 
 
 _COMPARED = 1024
-"""Bytes that have to be the same at the beginning of a file that somebody says is the same."""
+"""Bytes at the beginning that must be equal if a user says that the files are the same."""
 
 _COMPARED_UNASKED = 1 << 20
-"""As many, at most, of one that nobody said is the same: it would replace what the server has."""
+"""At most as many if nobody says so: a wrong match would replace the server's file."""
 
 _ENOUGH = 128 * 1024
-"""The least of them, unless the file is shorter: a first frame is rarely smaller, see `archive`."""
+"""At least as many, unless the file is shorter: first frames are rarely smaller (`archive`)."""
 
 
 class Rename(NamedTuple):
@@ -137,16 +137,16 @@ class Rename(NamedTuple):
 
     id: int
     key: bytes
-    """That of the server."""
+    """Its key on the server."""
     was: bytes
 
 
 def came_back(local: Local, server: Server, state: State, since: Cursor | None) -> list[Rename]:
-    """Return the files that the server would get as new ones, and has already.
+    """Return the files that a push would send as new ones although the server has them.
 
-    Of those in scope that were read from their beginning after `since`, or of all. A file that is
-    shorter than the server's is another one: what the server has beyond it must not get lost. So is
-    one whose key a file of this database has, or one that was forgotten here.
+    It looks at files in scope that were read from their beginning after `since`, or at all. A file
+    that is shorter than the server's is another one, so that nothing on the server gets lost. So is
+    one whose key another file of this database has, or one that was forgotten here.
     """
     connection = local.connection
     new = {file.id for file in local.files(since and since.change) if file.start <= 0}
@@ -172,7 +172,7 @@ def _has(connection: sqlite3.Connection, table: str, key: bytes) -> bool:
 
 
 def give_keys(connection: sqlite3.Connection, uuid: str, found: list[Rename]) -> None:
-    """Give files the keys that the server has for them, and remove what was pulled of them."""
+    """Give files the keys that the server has for them, and remove their pulled copies."""
     pulled = [pulled_key(uuid, rename.key) for rename in found]
     ids = [
         id_
@@ -182,7 +182,7 @@ def give_keys(connection: sqlite3.Connection, uuid: str, found: list[Rename]) ->
     with Batch(connection, Clock(connection).now()) as batch, agents_may_change(batch):
         if ids:
             batch.remove(ids)
-        # Another file may have a key, in a database that was restored from a copy.
+        # In a database that was restored from a copy, another file may have the key.
         connection.executemany(
             "update files set file_key = randomblob(16) where file_key = :key and id <> :id",
             [rename._asdict() for rename in found],
@@ -207,7 +207,7 @@ def same_files(
 ) -> list[Rename]:
     """Return the files of this database that the server has, each at most once.
 
-    Not those that were forgotten here: what the server has of them has to go.
+    Forgotten files are left out: the server has to delete them.
     """
     found: list[Rename] = []
     for place, group in groupby(beginnings, lambda there: (there.kind, there.root, there.path)):
@@ -234,7 +234,7 @@ def _beginning(
 
 
 def _pairs(here: list[_Here], there: list[Beginning]) -> Iterator[Rename]:
-    """Match the generations of a path: those that have their keys, then the newest first."""
+    """Match the generations of a path: first by key, then the newest first."""
     keys = {known.file_key for known in there}
     kept = {file.file_key for file in here} & keys
     others = [known for known in there if known.file_key not in kept]
@@ -263,7 +263,7 @@ def _is_same(file: _Here, known: Beginning) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------
-# What a pull asks the server: its files, what was deleted there, and the frames of a file.
+# The queries of a pull: files, deleted files, and the frames of a file.
 
 
 FILES = """
@@ -327,7 +327,7 @@ _BATCH_BYTES = 16_000_000
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is pulled: everything that the server shows, or a part of it."""
+    """What to pull: everything that the server shows, or a part of it."""
 
     origin: str | None = None
     """Only of the machine with this label."""
@@ -337,33 +337,33 @@ class Wanted:
 
     @property
     def is_part(self) -> bool:
-        """Is only a part of an origin wanted?"""
+        """Is it only a part of an origin?"""
         return self.project is not None or self.since is not None
 
 
 @dataclass(slots=True)
 class Pulled:
-    """What a pull did."""
+    """The result of a pull."""
 
     files: int = 0
-    """Files that were fetched."""
+    """Files that were downloaded."""
     unchanged: int = 0
     own: int = 0
-    """Files that this machine has pushed itself."""
+    """Files that this machine pushed itself."""
     forgotten: int = 0
     """Files that were forgotten here."""
     without_bytes: int = 0
-    """Files of which the server has rows only."""
+    """Files of which the server has only rows."""
     damaged: int = 0
-    """Files of which the server has fewer bytes than are here, or damaged ones: left as it was."""
+    """Files with damaged or fewer bytes on the server: the local ones stay."""
     removed: int = 0
     """Files that their machine deleted on the server."""
     hidden: int = 0
-    """Files that were pulled before, and that the server does not show now: left as they are."""
+    """Files that were pulled before and that the server no longer shows: they stay."""
     bytes: int = 0
-    """Bytes of the files that were fetched."""
+    """Bytes of the downloaded files."""
     left_out: list[str] = field(default_factory=list)
-    """Labels of machines of which something takes more memory than is allowed."""
+    """Labels of machines whose data takes more memory than allowed."""
 
 
 def pull(
@@ -373,12 +373,12 @@ def pull(
     finish: Callable[[sqlite3.Connection], None],
     progress: Progress | None = None,
 ) -> Pulled:
-    """Bring what is wanted into the database at `path`; make it if there is none.
+    """Pull into the database at `path`; create it if there is none.
 
-    `finish` refreshes, on the writer's connection, what a sync refreshes besides files.
-    Raises NotFoundError if the server shows no such machine or project, FleetError if it fails,
-    BusyError if another process writes, sqlite3.Error if the disk fails. What was committed before
-    stays, and the next pull goes on from there.
+    `finish` refreshes, on the writer's connection, what a sync refreshes besides files. Raises
+    NotFoundError if the server shows no such machine or project, FleetError if it fails, BusyError
+    if another process writes, sqlite3.Error if the disk fails. Committed files stay, and the next
+    pull continues from there.
     """
     projects = find_projects(server, wanted.project) if wanted.project else None
     files = files_there(server, wanted.origin, wanted.since, projects)
@@ -418,21 +418,21 @@ class Pull:
         self._looked = self._total = 0
 
     def everything(self, files: list[Any], wanted: Wanted) -> Pulled:
-        """Remove what was deleted on the server, and fetch what differs."""
+        """Remove files that were deleted on the server, and download those that differ."""
         if not wanted.is_part:
             self._remove_deleted(files, wanted.origin)
         self._total = sum(file["offset"] for file in files)
         for label, of_label in groupby(files, lambda file: str(file["label"])):
             try:
                 self._of_machine(of_label)
-            except MemoryError:  # the other machines are not to blame
+            except MemoryError:  # the data of the other machines may fit
                 if wanted.origin is not None:
                     raise
                 self._done.left_out.append(label)
         return self._done
 
     def _of_machine(self, files: Iterable[Any]) -> None:
-        """Fetch what differs of the files of one machine."""
+        """Download the files of one machine that differ."""
         pending: list[Any] = []
         size = 0
         for file in files:
@@ -448,7 +448,7 @@ class Pull:
         self._fetch(pending)
 
     def _differs(self, file: Any) -> bool:
-        """Is a file to be fetched? Count it if not."""
+        """Must a file be downloaded? If not, count it."""
         if file["source"] not in SOURCES:
             return False
         if self._is_own(file):
@@ -509,10 +509,10 @@ class Pull:
         return self._generation(source_id, file) == int(file["generation"])
 
     def _generation(self, source_id: int, file: Any) -> int:
-        """Return the generation that a file gets here: its own one, the next one if that is taken.
+        """Return the generation of a file here: its own, or the next one if that is taken.
 
-        A machine gives a number again when it no longer has the older file, which may still be
-        here; two machines may be called alike.
+        A machine uses a number again when it no longer has the older file, which may still be here;
+        two machines may have the same label.
         """
         is_taken, last = self.connection.execute(
             "select coalesce(max(generation = ?), 0), max(generation) from files"
@@ -545,7 +545,7 @@ class Pull:
         self._done.removed, self._done.hidden = len(removed), len(others) - len(removed)
 
     def _fetch(self, files: list[Any]) -> None:
-        """Put the frames of files into the archive, and derive their rows, in one transaction."""
+        """Archive the frames of files and derive their rows, in one transaction."""
         contents = [content for file in files if (content := self._content(file)) is not None]
         if not contents:
             return
@@ -559,7 +559,7 @@ class Pull:
         self._done.bytes += sum(content.size for content in contents)
 
     def _content(self, file: Any) -> Content | None:
-        """Return what the server has of a file; None if what is here has to stay, and count it.
+        """Return the content of a file; if the local one must stay, count that and return None.
 
         While a machine pushes, or after its archive was damaged, a file may lack bytes.
         """

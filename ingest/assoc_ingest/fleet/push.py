@@ -1,6 +1,4 @@
-"""Makes the server's record of this machine equal to the local database: preview, payloads,
-differences.
-"""
+"""Push: makes the data of this machine on the server equal to the local database."""
 
 from __future__ import annotations
 
@@ -41,14 +39,14 @@ from .server import (
 )
 
 # ------------------------------------------------------------------------------------------------
-# What the server keeps of a machine although the machine does not have it any more.
+# What the server retains although the machine no longer has it.
 #
-# A file that was pruned here, or is no longer in scope, stays on the server: only `forget` and
-# `remote withdraw` delete there. So do the keyed rows that such files name.
+# A file that was pruned here, or is no longer in scope, stays on the server, as do the keyed rows
+# that it names: only `forget`, `remote prune` and `remote withdraw` delete there.
 
 
 class Retained:
-    """What the server's files name that are not here any more, or not in scope."""
+    """The keyed rows that files on the server name which are no longer here, or not in scope."""
 
     def __init__(self, files: list[KnownFile]) -> None:
         self._keys = {key_text(file.file_key) for file in files}
@@ -80,7 +78,7 @@ class Retained:
 
 
 # ------------------------------------------------------------------------------------------------
-# How large the calls of a push may be, and what a push did.
+# The size of calls, and the report of a push.
 
 
 _LONG_CALL = 1.0  # seconds
@@ -89,25 +87,25 @@ _SMALL_CALL = 500_000  # bytes
 
 @dataclass
 class Limits:
-    """How large a call may be: bytes of frames and JSON, and rows."""
+    """The most that a call may carry: bytes of frames and JSON, and rows."""
 
     size: int = 8_000_000
     rows: int = 5_000
 
     def after(self, seconds: float) -> None:
-        """Make calls smaller if one took too long: whoever reads or pushes there has to wait."""
+        """Halve the calls if one took too long, because others on the server wait for it."""
         if seconds > _LONG_CALL and self.size > _SMALL_CALL:
             self.size //= 2
 
 
 @dataclass
 class Report:
-    """What a push did."""
+    """The result of a push."""
 
     is_full: bool = False
-    """Everything was compared, not only what changed."""
+    """Was everything compared, not only what changed?"""
     files: int = 0
-    """Files that were looked at."""
+    """Files that were compared."""
     frames: int = 0
     rows: int = 0
     size: int = 0
@@ -117,21 +115,21 @@ class Report:
     calls: int = 0
     version: int = 0
     waiting: int = 0
-    """Files that came back and wait for a push while no other process writes to the database."""
+    """Files that came back, and whose keys cannot change while another process writes."""
 
 
 # ------------------------------------------------------------------------------------------------
-# What a push has on its side: the local database, and what the machine remembers.
+# Both sides of a push here: the local database, and the state of the machine.
 
 
 class LocalSide(Protocol):
-    """What `local.Local` gives: one snapshot of the local database, as far as it is in scope."""
+    """One snapshot of what may leave the local database: `projection.Local`."""
 
     def cursor(self) -> Cursor | None:
         """Return the state of the database."""
 
     def is_known(self, seen: Cursor) -> bool:
-        """Return whether what changed since then can be told."""
+        """Are all changes since then recorded?"""
 
     def files(self, since: int | None) -> Iterable[Any]:
         """Yield the files that changed since then; None: all."""
@@ -147,14 +145,14 @@ class LocalSide(Protocol):
 
 
 class Memory(Protocol):
-    """What this machine remembers of its pushes, beside its database."""
+    """The state of a machine besides its database: `state.State`."""
 
     uuid: str
     label: str
     db_uuid: str
     version: int
     nonces: list[str]
-    """Nonces that the server may have: that of the last push that ended, and of those since."""
+    """Nonces that the server may have: of the last complete push, and of those since."""
     cursor: Cursor | None
 
     def save(self) -> None:
@@ -163,7 +161,7 @@ class Memory(Protocol):
 
 @dataclass
 class Nobody:
-    """The memory of who pushes for another machine: nothing outlives the push."""
+    """The memory of a push for another machine: nothing outlives the push."""
 
     uuid: str = ""
     label: str = ""
@@ -177,28 +175,27 @@ class Nobody:
 
 
 # ------------------------------------------------------------------------------------------------
-# Which stretches of a file must be sent so that the server has the frames that are here.
+# Which stretches of a file must be sent so that the server has the same frames.
 #
-# Both sides have a list of frames, known by two digests each: of the bytes, and of the rows that
-# begin in the stretch. A stretch reaches to where the next frame begins; that of the last one has
-# no end, because rows about what follows the archived bytes travel with it. A stretch is sent if
-# a digest differs, or if the server has a frame in it that begins elsewhere. What lies between
-# the stretches that are looked at stays as it is.
+# Both sides have a list of frames with two digests each: of the bytes, and of the rows that begin
+# in the stretch. A stretch ends where the next frame begins; the last one has no end, because rows
+# behind the archived bytes travel with it. A stretch is sent if a digest differs, or if the server
+# has a frame that begins inside it. Anything else stays.
 
 
 class Stretch(NamedTuple):
-    """What has to be replaced on the server; `end` None: all that follows."""
+    """A stretch to replace on the server; `end` None: everything from `start` on."""
 
     start: int
     end: int | None
     frame: Any
-    """What it becomes: a frame of the projection."""
+    """Its new content: a frame of the projection."""
     has_bytes: bool
-    """The server has the bytes of the frame; only its rows differ."""
+    """Does the server have these bytes? Then only rows differ."""
 
 
 def stretches(frames: Iterable[Any], there: dict[int, tuple[bytes, bytes]]) -> Iterator[Stretch]:
-    """Yield what has to be replaced: `there` has the digests of the server's frames by start."""
+    """Yield the stretches to replace; `there` has the digests on the server by start."""
     starts = sorted(there)
     for frame in frames:
         digest, rows_digest = there.get(frame.start, (b"", b""))
@@ -213,7 +210,7 @@ def _lie_between(starts: list[int], start: int, end: int | None) -> bool:
 
 
 # ------------------------------------------------------------------------------------------------
-# What the next call will carry, as JSON already, so that its size is known.
+# The payload of the next call, already as JSON, so that its size is known.
 
 
 @dataclass
@@ -253,7 +250,7 @@ class Payload:
         self.count += 1
 
     def is_empty(self) -> bool:
-        """Return whether a call would do nothing."""
+        """Would a call do nothing?"""
         return not (self.ranges or self.rows or self.gone)
 
     def rows_as_json(self) -> dict[str, bytes]:
@@ -261,24 +258,24 @@ class Payload:
 
 
 def row_of(table: Table, values: Iterable[object], **more: object) -> Row:
-    """Return a row by column; what is null is left out, as it is null on the server then."""
+    """Return a row by column, without nulls: the server fills in null for a missing column."""
     named = zip(table.names, values, strict=True)
     return more | {name: value for name, value in named if value is not None}
 
 
 # ------------------------------------------------------------------------------------------------
-# What a push would send, counted: `push --dry-run`, and what a first push asks about.
+# The preview of a push, for `push --dry-run` and before a first push.
 #
-# No text of a conversation is in it. Nothing is sent, and the server is not asked: it is what
-# would be compared with the server, all of it or what changed since the last push.
+# It counts what would be compared with the server: everything, or what changed since the last push.
+# It contains no text of a conversation. Nothing is sent, and the server is not asked.
 
 
 @dataclass(slots=True)
 class ProjectPart:
-    """What would be sent of one project."""
+    """The part of one project."""
 
     path: str | None
-    """None: what belongs to no project, or to one whose directory is not known."""
+    """None: files without a project, or whose project has no known directory."""
     files: int = 0
     messages: int = 0
     bytes: int = 0
@@ -287,20 +284,20 @@ class ProjectPart:
 
 @dataclass(slots=True)
 class Preview:
-    """What would be compared with the server, and sent where it differs."""
+    """What a push would compare with the server, and send where it differs."""
 
     destination: str
     label: str
     is_everything: bool
-    """All projects may leave this machine, and what several share."""
+    """May all projects leave this machine, and data that several share?"""
     is_full: bool
-    """Everything is compared, not only what changed since the last push."""
+    """Would everything be compared, not only what changed since the last push?"""
     projects: list[ProjectPart] = field(default_factory=list)
     keyed_rows: int = 0
     """Rows about sessions, tasks and the like."""
     forgotten_files: int = 0
     masks: dict[str, int] | None = None
-    """How many credentials are covered, by kind; None: none is looked for."""
+    """The number of masked credentials by kind; None: masking is off."""
 
     def as_json(self) -> dict[str, Any]:
         sums = {
@@ -311,7 +308,7 @@ class Preview:
 
 
 def preview(local: Local, since: int | None, destination: str, label: str) -> Preview:
-    """Return what a push of the local database would look at. The caller holds a snapshot."""
+    """Return what a push would compare. The caller holds a snapshot."""
     found = Preview(destination, label, local.scope.projects is None, since is None)
     parts: dict[str | None, ProjectPart] = {}
     for file in local.files(since):
@@ -372,27 +369,26 @@ _NOTHING_ALLOWED = (
 
 
 # ------------------------------------------------------------------------------------------------
-# Makes the server's record of this machine equal to the local database.
+# The steps of a push.
 #
-# 1. Ask the server which version of this machine it has. If that is what this machine left, only
-#   what
-#    changed since then is looked at; if not, everything is, and what is equal is not sent.
+# 1. Ask the server for its version of this machine. If that is the one of the last push, only later
+#    changes are compared; otherwise everything is. Equal data is never sent.
 # 2. Delete on the server what was forgotten here, before anything else.
 # 3. Send the attributes of files, then the stretches of each file whose digests differ.
-# 4. Send the keyed rows, and delete those that nothing names any more.
+# 4. Send the keyed rows, and delete those that no file names any more.
 #
-# A call that finds another version than it expects applies nothing: another call was in between,
-# or this one is late. Everything is compared again then. All calls of a push carry its nonce,
-# which is saved before the first: after a lost answer or a kill, the nonce that the server has
-# says whether the last call was made here, or by a copy of this machine.
+# A call that finds an unexpected version applies nothing: another call came first, or this one is
+# late. Then everything is compared again. All calls of a push carry its nonce, which is saved
+# before the first: after a lost answer or a kill, the nonce on the server tells whether the last
+# call came from here or from a copy of this machine.
 
 
 _FILES_AT_ONCE = 200
 _ATTEMPTS = 5
 
 
-class _Again(Exception):  # noqa: N818 -- no error: it says what to do
-    """Another call was in between: compare again."""
+class _Again(Exception):  # noqa: N818 -- not an error: it says what to do
+    """Another call came first: compare again."""
 
 
 def push(
@@ -404,10 +400,7 @@ def push(
     limits: Limits | None = None,
     tell: Callable[[Report], None] | None = None,
 ) -> Report:
-    """Push what differs; return what was done.
-
-    `is_full`: compare all, whatever is remembered.
-    """
+    """Push the differences. `is_full`: compare everything, not only what changed."""
     for attempt in range(_ATTEMPTS):
         report = Report()
         known = introduced(server, memory)
@@ -433,7 +426,7 @@ def push_again(
     known: Known,
     tell: Callable[[Report], None] | None = None,
 ) -> Report:
-    """Push for another machine, with the nonce of `known`. Raises FleetError if it pushes, too."""
+    """Push for another machine, with the nonce of `known`. Raises FleetError if that one pushes."""
     report = Report(is_full=True)
     run = _Push(server, local, Nobody(), known, None, Limits(), report, tell)
     try:
@@ -446,7 +439,7 @@ def push_again(
 
 
 def introduced(server: Server, memory: Memory) -> Known:
-    """Return what the server knows of this machine, after telling it who this is if need be."""
+    """Return what the server knows about this machine; register the machine if it is new."""
     known = server.hello(memory.uuid)
     if known is None:
         server.register(memory.uuid, memory.label, memory.db_uuid, _new_nonce(memory))
@@ -469,22 +462,22 @@ def introduced(server: Server, memory: Memory) -> Known:
 
 
 def _fenced(server: Server, memory: Memory, known: Known) -> Known:
-    """Return what the server knows once no call of an earlier push can apply any more.
+    """Raise the version, so that no call of an earlier push can apply any more.
 
-    A push that was killed may have a call under way. If this push found that nothing differs, the
-    version would stay, and that call would apply behind it.
+    A killed push may have a call under way. If this push found no difference, the version would
+    stay, and that call would apply afterwards.
     """
     nonce = _new_nonce(memory)
     return known._replace(version=server.fence(known.origin_id, nonce), nonce=nonce)
 
 
 def _is_ours(known: Known, memory: Memory) -> bool:
-    """Return whether the last call of a machine was made here; later ones are administrators'."""
+    """Was the last call of the machine made here? Calls of administrators do not count."""
     return not {known.nonce, *known.reindexed_after}.isdisjoint(memory.nonces)
 
 
 def _is_in_step(known: Known, memory: Memory) -> bool:
-    """Return whether the server has what the last finished push left."""
+    """Is the server as the last complete push left it?"""
     return (
         memory.cursor is not None
         and known.version == memory.version
@@ -501,7 +494,7 @@ def _new_nonce(memory: Memory) -> str:
 
 @dataclass
 class _Push:
-    """One attempt, with what is gathered for the next call."""
+    """One attempt, with the payload of the next call."""
 
     server: Server
     local: LocalSide
@@ -521,7 +514,7 @@ class _Push:
         return None if self.since is None else self.since.change
 
     def everything(self, nonce: str = "") -> None:
-        """Push in the order of the module's description; without a nonce, with one of its own."""
+        """Take the steps above; without a nonce, with a new one."""
         self.version, self._nonce = self.known.version, nonce
         cursor = self.local.cursor()
         if self.since is not None and self.since == cursor:
@@ -536,7 +529,7 @@ class _Push:
         self._finish(cursor)
 
     def _finish(self, cursor: Any) -> None:
-        # Nothing was written if nothing differed: the nonce is then the one of before.
+        # If nothing differed, nothing was written, and the server has the nonce from before.
         self.memory.cursor = cursor
         self.memory.version = self.report.version = self.version
         self.memory.nonces[:] = [self.known.nonce]
@@ -591,7 +584,7 @@ class _Push:
                 self.report.deleted += 1
 
     def _retained(self) -> Retained:
-        """Return the files that the server has beyond this push: it is the long memory."""
+        """Return what the files name that only the server still has."""
         if self.since is not None:
             self._local_keys = {file.file_key for file in self.local.files(None)}
         files = self.server.files_of(self.known.origin_id)
@@ -605,7 +598,7 @@ class _Push:
             self._flush()
 
     def _flush(self) -> None:
-        """Send what was gathered as one call."""
+        """Send the payload as one call."""
         payload, self._payload = self._payload, Payload()
         if payload.is_empty():
             return
@@ -621,13 +614,13 @@ class _Push:
             self.tell(self.report)
 
     def _next(self) -> tuple[int, int, str]:
-        """Return what every call that writes begins with."""
+        """Return the first parameters of every call that writes."""
         if not self._nonce:
             self._nonce = _new_nonce(self.memory)
         return self.known.origin_id, self.version, self._nonce
 
     def _take(self, answer: Answer) -> None:
-        """Go on from an answer, or begin again if the call came too late."""
+        """Continue from an answer; raise _Again if the call applied nothing."""
         self.report.calls += 1
         if not answer.applied:
             raise _Again
@@ -642,15 +635,14 @@ def _key(table: Table, row: Row) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------
 # Pushes after every sync, until stopped.
 #
-# The database tells that something changed: its file, or its log, has another size or time. It is
-# looked at every two seconds, so that many small batches become one push. After an error it is
-# tried again, first after a second, and then after twice as long each time, up to five minutes: a
-# laptop may be offline for days, and a full disk or a busy database passes. What is not set up
-# ends it at its beginning.
+# A change shows in the size or time of the database file or its log. They are checked every two
+# seconds, so that many small batches become one push. After an error, the push is repeated after a
+# second, then after twice as long each time, up to five minutes: a laptop may be offline for days,
+# and a full disk or a busy database is temporary. If the fleet is not set up, watch ends at once.
 
 
 _PAUSE = 2.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 _FIRST_RETRY, _LONGEST_RETRY = 1.0, 300.0
 
 _Seen = tuple[object, ...]
@@ -666,7 +658,7 @@ def watch(
     pause: float = _PAUSE,
     first_retry: float = _FIRST_RETRY,
 ) -> None:
-    """Push, then again after each change. `complain` gets the sentence of each new error."""
+    """Push, then push again after each change. `complain` prints the sentence of each new error."""
     database = resolved(database)
     pushed: _Seen | None = None
     retry, last_error = first_retry, ""
@@ -694,7 +686,7 @@ def watch(
 
 
 def _seen(database: Path) -> _Seen:
-    """Return what differs after every commit."""
+    """Return sizes and times that differ after every commit."""
     found: list[object] = []
     for path in (database, log_of(database)):
         try:

@@ -1,4 +1,4 @@
-"""The server's schema and the calls that a machine makes."""
+"""The schema of the server, and the calls that a machine makes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 _LONGEST_NAME, _MOST_NAMES = 1_000, 10_000
-"""Letters of a label, a version and the like, and how many of them: no server sends more."""
+"""The length and the number of labels, versions and the like that a server may send."""
 
 _NO_ANSWER = (
-    "The server answered what no server of this program answers; see whether it is the one that "
-    "you mean."
+    "The answer is not one that an assoc-ingest server gives; check that this is the right server."
 )
 _A = TypeVar("_A", bound=tuple[Any, ...])
 
 MOST_OF_A_FRAME = 16 * 1024 * 1024
-"""Bytes of a frame: none of an honest machine has more than a quarter of it."""
+"""Bytes of a frame; those that machines make have at most a quarter of it."""
 
 
 # ------------------------------------------------------------------------------------------------
@@ -106,7 +105,7 @@ def migration_names() -> list[str]:
 
 @readable
 def applied_migrations(connection: Connection[Any]) -> list[str]:
-    """Return the names of those that this database has; none: it is not set up."""
+    """Return the names of the applied migrations; none: the server is not set up."""
     row = connection.execute("select to_regclass('assoc.schema_version')").fetchone()
     if row is None or row[0] is None:
         return []
@@ -201,7 +200,7 @@ def _script(name: str) -> bytes:
 
 
 def _take_lock(connection: Connection[Any]) -> None:
-    """Take the lock of migrations, or say who holds it: every login of the server can."""
+    """Take the lock of migrations, or report who holds it: every login can."""
     connection.execute(f"set local lock_timeout = '{_PATIENCE}s'".encode())
     row = connection.execute("select pg_try_advisory_xact_lock(%s)", (_LOCK,)).fetchone()
     if row is not None and row[0]:
@@ -227,7 +226,7 @@ def _take_lock(connection: Connection[Any]) -> None:
 
 
 def check(connection: Connection[Any]) -> None:
-    """Raise an error that says what to do unless this program and the server fit."""
+    """Raise an error that says what to do unless the schema of the server fits this program."""
     applied = applied_migrations(connection)
     if not applied:
         raise FleetError("The server has not been set up: run `assoc-ingest remote init`.")
@@ -259,7 +258,7 @@ Row = dict[str, Any]
 
 
 class Known(NamedTuple):
-    """What the server says about a machine."""
+    """What the server knows about a machine."""
 
     origin_id: int
     version: int
@@ -267,11 +266,11 @@ class Known(NamedTuple):
     db_uuid: str
     label: str
     reindexed_after: Sequence[str] = ()
-    """Nonces before the calls of administrators, who made rows anew since the machine wrote."""
+    """The nonces that a reindex has replaced since the machine last wrote."""
 
 
 class Answer(NamedTuple):
-    """What a call that writes came to: `version` and `nonce` are the present ones."""
+    """The result of a call that writes, with the current `version` and `nonce`."""
 
     applied: bool
     version: int
@@ -288,7 +287,7 @@ class Origin(NamedTuple):
 
 
 class KnownFile(NamedTuple):
-    """A file as the server has it."""
+    """A file on the server."""
 
     file_key: bytes
     file_no: int
@@ -301,11 +300,11 @@ class KnownFile(NamedTuple):
     session_project_source_no: int | None
     session_project_key: str | None
     project_path: str | None
-    """Of the project of its session; without a session, of its own."""
+    """The path of the project of its session, or without a session, of its own project."""
 
 
 class Beginning(NamedTuple):
-    """Where a file of the server was, and its first frame, compressed."""
+    """The place of a file on the server, and its first frame, compressed."""
 
     file_key: bytes
     kind: str
@@ -313,13 +312,13 @@ class Beginning(NamedTuple):
     path: str
     data: bytes | None
     size: int | None = None
-    """Of the file, where it is asked for: one that is shorter here is another file."""
+    """The size of the file, if asked for: a shorter local file is another one."""
     is_whole: bool = False
-    """The first frame is the only one."""
+    """Is the first frame the only one?"""
 
 
 class SentFrame(NamedTuple):
-    """A frame of a call. `keep`: the server has its bytes already, and `data` is not sent."""
+    """A frame of a call. `keep`: the server already has its bytes, and `data` is not sent."""
 
     file_no: int
     start: int
@@ -330,7 +329,7 @@ class SentFrame(NamedTuple):
 
 
 class Range(NamedTuple):
-    """A stretch of a file that a call replaces; `end` None: all that follows."""
+    """A stretch of a file that a call replaces; `end` None: everything from `start` on."""
 
     file_no: int
     start: int
@@ -345,7 +344,7 @@ class Server:
 
     @readable
     def hello(self, uuid: str) -> Known | None:
-        """Return what the server knows of a machine; None: it never pushed with this login."""
+        """Return what the server knows about a machine; None: it never pushed with this login."""
         row = self.connection.execute(
             "select origin_id, version, nonce::text, db_uuid::text, label, reindexed_after::text[]"
             " from assoc.hello_v2(%s)",
@@ -369,18 +368,18 @@ class Server:
 
     @readable
     def adopt(self, origin_id: int, db_uuid: str, nonce: str) -> int:
-        """Say that a local database continues this origin; return the new version."""
+        """Let a local database continue this origin; return the new version."""
         row = self._row("select assoc.adopt_v1(%s, %s, %s)", (origin_id, db_uuid, nonce))
         return int(row[0])
 
     @readable
     def fence(self, origin_id: int, nonce: str) -> int:
-        """Let calls of earlier pushes apply nothing from now on; return the new version."""
+        """Keep calls of earlier pushes from applying anything; return the new version."""
         return int(self._row("select assoc.fence_v1(%s, %s)", (origin_id, nonce))[0])
 
     @readable
     def reindex(self, origin_id: int, nonce: str) -> int:
-        """Begin to make the rows of an origin anew; return the new version."""
+        """Start a reindex of an origin; return the new version."""
         return int(self._row("select assoc.reindex_v1(%s, %s)", (origin_id, nonce))[0])
 
     @readable
@@ -389,7 +388,7 @@ class Server:
         return [KnownFile(*row) for row in found.fetchall()]
 
     def beginnings(self, origin_id: int) -> Iterator[Beginning]:
-        """Yield how each file of the machine begins."""
+        """Yield the beginning of each file of the machine."""
         with readable_errors():
             cursor = self.connection.cursor(binary=True)
             cursor.execute("select * from assoc.beginnings_v1(%s)", (origin_id,))
@@ -399,9 +398,9 @@ class Server:
     def same_places(
         self, origin_id: int, files: Sequence[tuple[bytes, str, str, str]]
     ) -> list[Beginning]:
-        """Return what the machine has in the places of those files that are new to the server.
+        """Return the server's files at the places of those `files` that it does not know.
 
-        A file is given by its key, and the kind and the root of its source, and its path.
+        A file is given by its key, the kind and the root of its source, and its path.
         """
         keys, *places = map(list, zip(*files, strict=True))
         cursor = self.connection.cursor(binary=True)
@@ -436,7 +435,7 @@ class Server:
     def files(
         self, origin_id: int, version: int, nonce: str, files: list[Row]
     ) -> tuple[Answer, list[int]]:
-        """Make the attributes of files those that are given; return their numbers."""
+        """Write the attributes of files; return their numbers."""
         row = self._row(
             "select applied, version, nonce::text, numbers from assoc.files_v1(%s, %s, %s, %s)",
             (origin_id, version, nonce, as_json(files)),
@@ -485,7 +484,7 @@ class Server:
 
 
 def _short(answer: _A) -> _A:
-    """Return an answer whose texts are names, which are remembered; raise FleetError if not."""
+    """Return an answer; raise FleetError if it has a text too long for a name: it is stored."""
     values = [text for value in answer for text in (value if isinstance(value, list) else [value])]
     if len(values) > _MOST_NAMES or any(len(str(value)) > _LONGEST_NAME for value in values):
         raise FleetError(_NO_ANSWER)
@@ -493,7 +492,7 @@ def _short(answer: _A) -> _A:
 
 
 def as_json(value: object) -> str:
-    """Return JSON as the functions take it: bytes are hexadecimal."""
+    """Return JSON for the functions of the server: bytes are hexadecimal."""
     return as_json_bytes(value).decode()
 
 

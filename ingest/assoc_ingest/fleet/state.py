@@ -1,4 +1,4 @@
-"""What a machine remembers of its pushes: `<database>.push`, changed by one process at a time."""
+"""The state of a machine: `<database>.push`, changed by one process at a time."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..store.database import resolved
 from .projection import EVERYTHING, VERSION, Cursor, Masks, Scope, of_paths
 
 # ------------------------------------------------------------------------------------------------
-# What a machine remembers of its pushes: `<database>.push`, which only its user can read.
+# The state of a machine, in `<database>.push`, which only its user can read.
 #
-# It is no part of the database: a copy of the database has no identity, and cannot push as the
-# original does. No password is in it, and no text.
+# It is not part of the database, so that a copy of the database has no identity and cannot push as
+# the original. It contains no password and no text.
 
 
 _FORMAT = 1
@@ -29,64 +29,64 @@ _FORMAT = 1
 
 @dataclass(slots=True)
 class State:
-    """The identity of this machine on the server, what it may send, and how far it has."""
+    """The identity of this machine on the server, what it may send, and what it has sent."""
 
     place: Path
-    """Where it is kept."""
+    """The file of this state."""
     uuid: str
-    """Names this machine on the server."""
+    """The identity of this machine on the server."""
     label: str
-    """What people call it."""
+    """Its name for people."""
     db_uuid: str
-    """The database that is pushed, see `projection.database_key`."""
+    """The database that is pushed (`projection.database_key`)."""
     destination: str
     """The server, without a password."""
     version: int = 0
-    """What the server had counted after the last push."""
+    """The version of the server after the last push."""
     nonces: list[str] = field(default_factory=list)
-    """Random names of the pushes; the server may know the last one."""
+    """Random names of pushes; the server may have the last one."""
     cursor: Cursor | None = None
-    """The state of the database that the server has; None: compare everything."""
+    """The pushed state of the database; None: compare everything."""
     allowed: list[str] = field(default_factory=list)
     """Paths of the projects that may leave this machine."""
     all_projects: bool = False
-    """Everything may."""
+    """May everything leave?"""
     masks: str | None = None
-    """The version of the rules that covered credentials; None: they were not covered."""
+    """The version of the masking rules; None: credentials were not masked."""
 
     def allow(self, paths: Iterable[str]) -> None:
-        """Let the conversations of these projects leave, too. The next push compares everything."""
+        """Allow the conversations of these projects. The next push compares everything."""
         self.allowed = sorted({*self.allowed, *paths})
         self.cursor = None
 
     def allow_all(self) -> None:
-        """Let everything leave. The next push compares everything."""
+        """Allow everything. The next push compares everything."""
         self.all_projects = True
         self.cursor = None
 
     def disallow(self, path: str) -> bool:
-        """Let a project leave no more; return whether it was allowed."""
+        """Undo `allow` for a project; return whether it was allowed."""
         remaining = [known for known in self.allowed if comparable(known) != comparable(path)]
         was_allowed = remaining != self.allowed
         self.allowed, self.cursor = remaining, None
         return was_allowed
 
     def disallow_all(self) -> None:
-        """Let only the projects leave that were named."""
+        """Undo `allow_all`; projects that were named stay allowed."""
         self.all_projects, self.cursor = False, None
 
     def cover(self, masks: Masks) -> None:
-        """Note how credentials are covered. If that changed, the next push compares everything."""
+        """Record how credentials are masked. After a change, the next push compares everything."""
         rules = VERSION if masks.is_on else None
         if rules != self.masks:
             self.masks, self.cursor = rules, None
 
     def scope(self, connection: sqlite3.Connection) -> Scope:
-        """Return what may leave the database now."""
+        """Return what may leave the database."""
         return EVERYTHING if self.all_projects else of_paths(connection, self.allowed)
 
     def save(self) -> None:
-        """Write it, whole or not at all; it is on the disk when this returns."""
+        """Write it completely or not at all; it is on the disk when this returns."""
         values = {name: value for name, value in asdict(self).items() if name != "place"}
         text = json.dumps({"format": _FORMAT, **values}, ensure_ascii=False, indent=1)
         write_private(self.place, [text, "\n"], overwrite=True)
@@ -133,15 +133,15 @@ def _unusable(place: Path, why: str) -> DatabaseError:
 
 
 # ------------------------------------------------------------------------------------------------
-# What this machine remembers of its server, changed by one process at a time.
+# Reading and changing the state, one process at a time.
 
 
 PATIENCE = 5.0
-"""Seconds that a change of what is remembered waits for a push: each of a watch is short."""
+"""Seconds that a change of the state waits for a push: those of a watch are short."""
 
 
 def state_of(database: Path) -> State:
-    """Return what this machine remembers. Raises UsageError if it was never set up."""
+    """Return the state of this machine. Raises UsageError if it was never set up."""
     state = load(database)
     if state is None:
         raise UsageError(
@@ -153,9 +153,9 @@ def state_of(database: Path) -> State:
 
 @contextmanager
 def changing(database: Path) -> Iterator[State]:
-    """Yield what this machine remembers, and save it at the end; no push runs meanwhile.
+    """Yield the state of this machine, and save it at the end; no push runs meanwhile.
 
-    A push that saved what it had read before would undo the change, or be undone by it.
+    Otherwise a push could overwrite the change with the state that it had read before.
     """
     with push_lock(database, PATIENCE):
         state = state_of(database)
@@ -165,7 +165,7 @@ def changing(database: Path) -> Iterator[State]:
 
 @contextmanager
 def push_lock(database: Path, patience: float = 0) -> Iterator[None]:
-    """Hold the lock of pushes. Raises BusyError if another process keeps it so many seconds."""
+    """Hold the lock of pushes. Raises BusyError if others keep it for `patience` seconds."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(f"{place_of(database)}.lock", timeout=patience, mode=0o600)
