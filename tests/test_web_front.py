@@ -262,6 +262,9 @@ def test_a_state_is_what_the_list_of_open_things_says(
     report = site.get("/db/ask-list-open").text
     assert '<div class="ai-cell">unfinished</div>' in report
     assert '<div class="ai-cell">in the middle' not in report
+    recent = site.get("/db/-/recent").words
+    assert " unfinished " in recent
+    assert "middle of a turn" not in recent
 
 
 # -- the first page ------------------------------------------------------------------------------
@@ -314,7 +317,7 @@ def test_the_last_7_days_are_those_of_today_and_say_their_dates(
     monkeypatch.setattr(filters, "present", lambda: later)
     page = site.get("/")
     assert "The last 7 days (11–17 May) 0 conversations" in page.words
-    assert "The last 7 days of the record (31 Jan – 6 Feb) 3 conversations" in page.words
+    assert "The 7 days up to the latest activity (31 Jan – 6 Feb) 3 conversations" in page.words
     dashboard = site.get("/-/assoc/dashboard")
     assert "Conversations 4" in dashboard.words, "nothing in 90 days: a year is shown"
     assert '<b aria-current="true">a year</b>' in dashboard.text

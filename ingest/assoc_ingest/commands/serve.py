@@ -176,7 +176,7 @@ def _in_full(project: str) -> str:
     show_default=True,
     help="Port on 127.0.0.1; 0 picks a free one.",
 )
-@click.option("-o", "--open", "opened", is_flag=True, help="Open the search page in a browser.")
+@click.option("-o", "--open", "opened", is_flag=True, help="Open the first page in a browser.")
 @database_option
 def serve(others: tuple[str, ...], database: Path, watched: bool, port: int, opened: bool) -> None:
     """Browse and search the database with Datasette.

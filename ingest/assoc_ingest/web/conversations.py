@@ -268,7 +268,7 @@ def _spans(connection: sqlite3.Connection, newest: str) -> Iterator[Span]:
     week = _span(connection, "The last 7 days", filters.present().date())
     yield week
     if not week.conversations:
-        yield _span(connection, "The last 7 days of the record", last)
+        yield _span(connection, "The 7 days up to the latest activity", last)
     month = f"{last:%Y-%m}"
     asked = {"month": month}
     count = count_of(connection, asked)
