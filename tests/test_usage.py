@@ -203,10 +203,21 @@ def test_a_list_has_an_estimate_beside_each_lower_bound(measured: Measured, shel
     assert re.search(r"≥0\.00 +~0\.03 .* ≥8 +~2\.0 k ", row)
 
 
+@pytest.mark.parametrize("is_other_measured", [False, True])
 def test_a_list_has_no_estimate_where_a_response_cannot_be_measured(
-    measured: Measured, shell: Shell
+    measured: Measured, shell: Shell, tmp_path: Path, is_other_measured: bool
 ) -> None:
-    measured(20, [{"type": "redacted_thinking", "data": "A" * 1000}])
+    hidden: list[object] = [{"type": "redacted_thinking", "data": "A" * 1000}]
+    text: list[object] = [{"type": "text", "text": "x" * 1000}]
+    measured(20, text if is_other_measured else hidden)
+    if is_other_measured:
+        begun = answer(98, SECOND, "claude-sonnet-4-5", "2026-01-06", **BEGUN, content=hidden)
+        path = tmp_path / "home" / f"projects/-srv-demo/{SECOND}.jsonl"
+        with path.open("a") as file:
+            file.write(json.dumps(begun) + "\n")
+        assert shell("sync", str(tmp_path / "home")) == 0
+        _, total = stats(shell, "--session", SECOND)
+        assert total["estimated_output_tokens"] == 500 + 8, "at least that, as a total says"
     rows = {row["session_key"]: row for row in shell.items("list", "sessions")}
     assert rows[SECOND]["is_lower_bound"] == 1
     assert rows[SECOND]["estimated_output_tokens"] is None

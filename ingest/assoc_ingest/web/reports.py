@@ -1,7 +1,7 @@
 """The reports, lists and questions as pages: all by group, and a form for each.
 
-What a parameter means is the same in all of them, so it is said here once. What a report does
-without it stands in its SQL, as in `coalesce(nullif(:days, ''), '7')`.
+A parameter means the same in all of them, so it is described here once. Its default is in the SQL
+of the report, as in `coalesce(nullif(:days, ''), '7')`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ if TYPE_CHECKING:
 
 
 # ------------------------------------------------------------------------------------------------
-# The pages of questions: a form made of the parameters, and what the template of a question
-# shows.
+# The pages of questions: a form with the parameters, and the template of the question.
 #
-# A page looks at the database alone: who asks may be anybody, so no file and no repository that
-# they name is looked at.
+# A page reads only the database: anybody may ask, so no file or repository that they name is
+# opened.
 
 
 TABLES = (*search_page.TABLES, "tool_calls", "links")
@@ -93,7 +92,7 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
 
 
 def _value(parameter: Parameter, text: str) -> object:
-    """Return what a field of the form says, None if it is empty."""
+    """Return the value of a field of the form, None if it is empty."""
     if parameter.choices and text and text not in parameter.choices:
         raise PageError(400, f"{parameter.name} is one of {', '.join(parameter.choices)}.")
     if parameter.type is list:
@@ -146,7 +145,7 @@ _TABLES = ("sessions", "projects", "sources")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a form: what it asks for, and an example or what is taken if it stays empty."""
+    """A field of a form, with an example or its default."""
 
     name: str
     label: str
@@ -157,7 +156,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report or a list, as its page and the list of reports show it."""
+    """A report or a list, as its page and the page of all reports show it."""
 
     name: str
     title: str
@@ -197,7 +196,7 @@ FIELDS = {
     "all": Field("all", "All of the above", "", "checkbox"),
     "gone": Field("gone", "Include deleted entries", "", "checkbox"),
 }
-"""What the parameters of the queries ask for."""
+"""The fields for the parameters of the queries."""
 
 
 async def view(datasette: Datasette, request: Request) -> Response:
@@ -225,7 +224,7 @@ def grouped() -> dict[str, list[Report]]:
 
 
 async def report_of(datasette: Any, request: Any, database: str, name: str | None) -> Report | None:
-    """Return the report or list of this name with its form, None if the name is of no such one."""
+    """Return the report or list of this name with its form, None if there is none."""
     query = pages.for_people().get(name or "")
     if name is None or query is None:
         return None
@@ -283,7 +282,7 @@ def _number(value: str) -> float:
 
 
 async def _known(datasette: Any, request: Any, database: str) -> Mapping[str, Sequence[str]]:
-    """Return what can be chosen of projects, models and sources; nothing for who may not see it."""
+    """Return the projects, models and sources to choose from; none if they may not be seen."""
     from datasette import Forbidden
 
     try:
