@@ -73,10 +73,21 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(commands())
 
+    _is_listed = False
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does, without making the options of those that are questions."""
+        self._is_listed = True
+        super().format_commands(ctx, formatter)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in commands():
             return None
         place, _, name = commands()[cmd_name].partition(":")
+        if self._is_listed and place == "question":
+            from .questions.question import named
+
+            return click.Command(cmd_name, help=named(cmd_name).help)
         module = import_module(f".commands.{place}", __package__)
         command: click.Command = getattr(module, name) if name else module.command(cmd_name)
         return command

@@ -427,12 +427,14 @@ def json_options(command: Callable[..., R]) -> Callable[..., R]:
         cursor: str | None,
         **others: object,
     ) -> R:
+        if not as_json:
+            if (fields, max_chars, cursor) != (None, None, None):
+                text = "--fields, --max-chars and --cursor belong to --json. Add it."
+                raise click.UsageError(text)
+            return command(wanted=None, **others)
         from ..questions.fit import Wanted
 
-        wanted = Wanted(cursor, fields, max_chars)
-        if not as_json and wanted != Wanted():
-            raise click.UsageError("--fields, --max-chars and --cursor belong to --json. Add it.")
-        return command(wanted=wanted if as_json else None, **others)
+        return command(wanted=Wanted(cursor, fields, max_chars), **others)
 
     for flags, type_, text in (
         ("--cursor", str, "With --json: continue after the answer with this `next`."),

@@ -14,9 +14,8 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from ..errors import UsageError
-from ..questions.fit import DEFAULT_CHARS, LEAST_CHARS, MOST_CHARS, Answer, Cursors, Item
+from ..questions.fit import DEFAULT_CHARS, LEAST_CHARS, MOST_CHARS, Answer, Continued, Cursors, Item
 from ..questions.question import (
-    Continued,
     Parameter,
     ProjectField,
     Question,

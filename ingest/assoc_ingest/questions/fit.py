@@ -158,6 +158,18 @@ def _not_a_cursor() -> UsageError:
     return UsageError("--cursor: not a cursor; give the `next` of an answer.")
 
 
+class Continued(NamedTuple):
+    """How an answer goes on behind a cursor whose numbers are not just that of an item."""
+
+    place: Callable[[int], tuple[int, ...]]
+    """The numbers of a cursor that continues with the item that has this number here."""
+    letter: int | None = None
+    """The letter at which the text of the first item begins, the last number of a cursor: a text
+    that was cut goes on there. None if texts do not go on."""
+    is_shared: bool = False
+    """No text may take more than its share of a budget: there has to be room for others."""
+
+
 # ------------------------------------------------------------------------------------------------
 # The items that fit. Items are taken as long as they fit; what follows is behind the cursor `next`.
 # If the first one does not fit alone, it is cut. Nothing is cut without a word: `cut` of the item

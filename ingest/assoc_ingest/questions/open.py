@@ -21,7 +21,8 @@ from ..ask.excerpt import Excerpt, Options, opened
 from ..ask.refs import Entry, Line, Names, nearest_keys, sessions_beginning_with, split
 from ..ask.usage import spent_of
 from ..errors import NotFoundError, UsageError
-from .question import Continued, Reader
+from .fit import Continued
+from .question import Reader
 from .recent import Outcome, Prompt, branches, ending, prompts
 
 

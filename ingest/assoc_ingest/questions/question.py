@@ -53,7 +53,8 @@ WHY_NOTHING = (
 """What the field `nothing` of an answer means."""
 
 
-@dataclass(frozen=True)
+# What compares or prints a dataclass is made when it is imported, and costs every command time.
+@dataclass(eq=False, repr=False)
 class Reader:
     """Who asks: what may be looked at, and how much of the answer is wanted."""
 
@@ -102,20 +103,8 @@ Answer = Any
 A list has `items`, from `reader.start` on and at most `reader.limit`, and `total`, the number of
 all of them, or None with `_has_more`. A table has `columns`, too, and a method `table`. Fields with
 an underscore are for the templates alone. An answer with `lines` needs no template for a terminal.
-One that does not go on behind the number of an item has `_continued`.
+One that does not go on behind the number of an item has `_continued` (`fit.Continued`).
 """
-
-
-class Continued(NamedTuple):
-    """How an answer goes on behind a cursor whose numbers are not just that of an item."""
-
-    place: Callable[[int], tuple[int, ...]]
-    """The numbers of a cursor that continues with the item that has this number here."""
-    letter: int | None = None
-    """The letter at which the text of the first item begins, the last number of a cursor: a text
-    that was cut goes on there. None if texts do not go on."""
-    is_shared: bool = False
-    """No text may take more than its share of a budget: there has to be room for others."""
 
 
 class Table(NamedTuple):
@@ -129,7 +118,7 @@ class Table(NamedTuple):
     """What a terminal shows instead of a table; then the notes are about these."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Field:
     """What a parameter means."""
 
@@ -162,7 +151,7 @@ class ProjectField(Field):
     """The project that an answer is limited to: who can see only one has none to name."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class FilterFields:
     """Which filters a parameter of type `Filters` takes."""
 
@@ -188,7 +177,7 @@ class Size(NamedTuple):
     most: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Question:
     """Something that can be asked."""
 
