@@ -11,17 +11,16 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import NotFoundError, UsageError
 from ..terminal import cut, one_line
-from . import matches
-from . import query as query_parser
-from .candidates import Candidates
 from .conversation import PEOPLE, TOOL_KINDS, Conversation, Message, Only, Part, Place, Subagent
-from .filters import Filters
-from .query import Terms
 from .refs import Entry, KeyMatch, Line, entries_of, resolve, split
+
+if TYPE_CHECKING:
+    from . import matches
+    from .query import Terms
 
 # ------------------------------------------------------------------------------------------------
 # Finds text in one conversation as a search would, in the order of its files.
@@ -61,6 +60,10 @@ def find(
     `kinds` of messages are found, if any are named, and else those of the query. A filter of the
     query that names nothing raises UsageError or NotFoundError.
     """
+    from . import query as query_parser
+    from .candidates import Candidates
+    from .filters import Filters
+
     terms = query_parser.parse(query)
     filters = Filters().limited_by(terms.fields)
     if kinds:
@@ -83,12 +86,16 @@ class Marker:
     """Finds the words of a query in a text, to mark them."""
 
     def __init__(self, terms: Terms) -> None:
+        from . import matches
+
         self._words = matches.Places(terms.words[:_MOST_MARKED])
         self._parts = terms.parts()[:_MOST_MARKED]
 
     def spans(self, text: str) -> list[matches.Span]:
         """Return the positions of the words, in order, without overlaps."""
-        found = sorted({*self._words.some(text), *matches.substrings_in(text, self._parts)})
+        from .matches import substrings_in
+
+        found = sorted({*self._words.some(text), *substrings_in(text, self._parts)})
         spans: list[matches.Span] = []
         for start, end in found:
             if start < end and (not spans or start >= spans[-1][1]):

@@ -228,8 +228,6 @@ class Question:
 
     def arguments(self, values: Mapping[str, object]) -> dict[str, object]:
         """Return the arguments of the function, from the values of its parameters."""
-        from ..ask.filters import Filters
-
         arguments: dict[str, Any] = {}
         filters: dict[str, dict[str, object]] = {}
         for one in self.parameters():
@@ -238,7 +236,10 @@ class Question:
                 filters.setdefault(one.filters, {})[one.name] = value
             else:
                 arguments[one.name] = one.default if value is None else value
-        arguments |= {name: Filters.of(given) for name, given in filters.items()}
+        if filters:
+            from ..ask.filters import Filters
+
+            arguments |= {name: Filters.of(given) for name, given in filters.items()}
         if self.check is not None:
             self.check(**arguments)
         return arguments
