@@ -78,7 +78,10 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what each command does, without making the options of those that are questions."""
         self._is_listed = True
-        super().format_commands(ctx, formatter)
+        try:
+            super().format_commands(ctx, formatter)
+        finally:
+            self._is_listed = False
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in commands():
