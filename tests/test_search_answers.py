@@ -342,6 +342,7 @@ def test_or_is_one_word_of_the_query(ask: Ask) -> None:
     assert set(keys(ask("docker OR quotes"))) == {DOCKER, PARSER}
     assert keys(ask("crashes (docker OR quotes"))[0] == PARSER
     assert {PARSER, DOCKER} <= set(keys(ask("接続プール OR docker")))
+    assert [hit.what for hit in ask("base OR nowhere", limit=20).hits] == ["session"]
     for query in ("OR", "OR docker", "docker OR", "docker OR OR image", "or"):
         ask(query)
 

@@ -1,6 +1,6 @@
 -- Search titles of sessions
--- Sessions whose title matches all LIKE patterns of the JSON array :patterns, newest first. Titles
--- that were made from a prompt or an id are left out, because the prompt itself is found.
+-- Sessions whose title matches one LIKE pattern of each array in the JSON array :patterns, newest
+-- first. Titles that were made from a prompt or an id are left out, because the prompt itself is found.
 select
     'session' as what,
     s.title_source as kind,
@@ -48,8 +48,8 @@ where s.title is not null
   )
   and not exists (
     select 1
-    from json_each(coalesce(nullif(:patterns, ''), '[]')) l
-    where s.title not like l.value escape '~'
+    from json_each(coalesce(nullif(:patterns, ''), '[]')) c
+    where not exists (select 1 from json_each(c.value) l where s.title like l.value escape '~')
   )
 order by s.ended_at desc, s.id desc
 limit cast(coalesce(nullif(:limit, ''), 20) as integer)

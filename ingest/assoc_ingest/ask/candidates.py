@@ -343,13 +343,14 @@ class Candidates:
         """Return sessions whose title contains all terms, the newest first."""
         if self.filters.is_of_messages or self.filters.tool:
             return []
-        found = []
-        for variant in terms.variants():
-            holds = _holds_all(variant)  # LIKE finds `the` in `other`
-            patterns, without = _patterns(variant.texts()), _left_out(terms, cjk_only=False)
-            titles = self.ask("search/sessions", TITLE, limit, patterns=patterns, without=without)
-            found += [title for title in titles if holds(title.row["text"])]
-        return found
+        holds = _holds_all(terms)  # LIKE finds `the` in `other`
+        patterns = json.dumps(
+            [[like(term.text.strip()) for term in clause.alternatives] for clause in terms.clauses],
+            ensure_ascii=False,
+        )
+        without = _left_out(terms, cjk_only=False)
+        titles = self.ask("search/sessions", TITLE, limit, patterns=patterns, without=without)
+        return [title for title in titles if holds(title.row["text"])]
 
     def in_stores(self, match: str, scope: str) -> list[Candidate]:
         """Return what an expression finds in the smaller stores, of each its best."""
@@ -379,7 +380,7 @@ class Candidates:
             or (terms.has_cjk and self.with_all(terms, SAID, 1) + self.with_all(terms, TOOLS, 1))
             or self.in_stores(match, SAID)
             or self.in_stores(match, TOOLS)
-            or any(self.in_titles(Terms((Clause((form,)),)), 1) for form in known)
+            or self.in_titles(terms, 1)
         )
 
     def in_conversation(self, session: int, terms: Terms, limit: int) -> list[sqlite3.Row]:
