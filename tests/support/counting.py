@@ -204,7 +204,7 @@ class Page:
     texts: list[set[str]] = field(default_factory=list)
     """The words of each block, subagents included."""
     unclear: set[str] = field(default_factory=set)
-    """Words of attachments, of which only a part is text."""
+    """Words of attachments, of which only a part is text, and of tags, which are not found."""
 
     @property
     def parts(self) -> dict[str, int]:
@@ -371,7 +371,10 @@ def sessions(*homes: Path) -> dict[str, Session]:
         _count_lines(file, session, seen)
     _count_responses(files, found)
     for key, session in found.items():
-        _count_page([file for file in files if file.session == key], session.page)
+        of_session = [file for file in files if file.session == key]
+        _count_page(of_session, session.page)
+        warm = {file.agent for file in of_session if _is_warm_up(file)}
+        session.page.subagents = len(session.subagents.keys() - warm)
     return dict(found)
 
 
@@ -467,12 +470,8 @@ def _count_page(files: list[_File], page: Page) -> None:
     """Count what the page of a conversation shows of its files; each line once."""
     seen: set[str] = set()
     calls: set[str] = set()
-    agents: set[str] = set()
     for file in files:
         _count_texts(file, page, seen)
-        if file.agent is not None:
-            first = mapping(file.lines[0].get("message")) if file.lines else {}
-            agents |= {file.agent} if first.get("content") != "Warmup" else set()
     seen = set()
     for file in files:
         if file.agent is not None:
@@ -483,10 +482,7 @@ def _count_page(files: list[_File], page: Page) -> None:
         delivered = Counter(text.strip() for line in file.lines for text in _said(line))
         page.noise["repeated block"] += (queue & delivered).total() + _repeated(file.lines)
         page.prompts += _waiting(file.lines)
-        agents |= set(_roots(file).values())
         for line in _once(file.lines, seen):
-            stated = mapping(line.get("toolUseResult"))
-            agents |= {stated["agentId"]} if isinstance(stated.get("agentId"), str) else set()
             if line.get("isSidechain") is True:
                 continue
             page.noise.update(_noise(line))
@@ -503,7 +499,12 @@ def _count_page(files: list[_File], page: Page) -> None:
                 page.errors += status == "error"
                 target = _target(block) if status in ("ok", "pending") else None
                 page.edited |= {target} if target else set()
-    page.subagents = len(agents)
+
+
+def _is_warm_up(file: _File) -> bool:
+    """Was an agent only started to be ready? The map leaves it out."""
+    first = mapping(file.lines[0].get("message")) if file.lines else {}
+    return file.agent is not None and first.get("content") == "Warmup"
 
 
 def _once(lines: Iterable[Object], seen: set[str]) -> Iterator[Object]:
@@ -562,6 +563,7 @@ def _count_texts(file: _File, page: Page, seen: set[str]) -> None:
     )
     page.texts += map(_words, waiting.elements())
     for line in _once(file.lines, seen):
+        page.unclear |= _words(" ".join(re.findall("<[^<>]*>", " ".join(_strings(line)))))
         if line.get("type") in ("user", "assistant"):
             message = line.get("message")
             content = message.get("content") if isinstance(message, dict) else message
