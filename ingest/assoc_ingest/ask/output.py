@@ -73,7 +73,7 @@ def write_csv(names: Sequence[str], rows: Iterable[Row], form: Format) -> None:
 def write(pieces: Iterable[str], *, is_exact: bool = False) -> None:
     """Print pieces of text, as long as the reader takes them; `is_exact` if that is a program.
 
-    The pieces are only printed: who makes them does nothing else, for it may stop anywhere.
+    Making the pieces must have no other effect: printing can stop at any of them.
     """
     stream = for_programs() if is_exact else sys.stdout
     for piece in pieces:

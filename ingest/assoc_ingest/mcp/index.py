@@ -25,14 +25,14 @@ from ..store.sql_process import Limits, Setup, SqlProcess
 # A connection on which only some projects exist.
 #
 # Each table is shadowed by a temporary view of the same name, which has the rows of these
-# projects, or none: SQLite finds temporary names first. So whatever is asked on the connection,
-# by whichever query, is limited: a reference that means something elsewhere means nothing here,
+# projects, or none: SQLite finds temporary names first. So every query on the connection is
+# limited: a reference that means something elsewhere means nothing here,
 # and no candidate, count or error can name it. The views of the schema are made again as
 # temporary ones, because their own names lead to the tables.
 #
 # What a full-text index finds is read from the tables by its id, so it is limited as well.
 #
-# Who may write SQL could name a table with its database, `main.messages`, or read an index. For
+# SQL of an agent could name a table with its database, `main.messages`, or read an index. For
 # that there is a setup of its own (`apart`): its main database is empty, and the one that is read
 # has a name that nobody can guess. That SQLite tells an authorizer through which view a table is
 # read is no help: it tells the name of any subquery.

@@ -44,8 +44,8 @@ from .protocol import (
 from .tool import BOUNDS, Arguments, Tool, asking
 
 # ------------------------------------------------------------------------------------------------
-# The tools, in the order in which a client is told of them. The questions are tools by themselves;
-# the others have a module each, and a line here.
+# The tools, in the order of `tools/list`. Questions are tools by themselves; any other has a
+# module, and a line here.
 
 
 def all_tools() -> tuple[Tool, ...]:
@@ -57,8 +57,7 @@ def all_tools() -> tuple[Tool, ...]:
 # ------------------------------------------------------------------------------------------------
 # Calls of tools: from the arguments of a client to the result that it is given.
 #
-# Whatever goes wrong is an answer as well: one object with `error`, which keeps to the budget,
-# too.
+# An error is an answer as well: one object with `error`, which keeps to the budget, too.
 
 
 INSTRUCTIONS = (
@@ -97,7 +96,7 @@ class Tools:
             answer = tool.run(self._index, given)
             shown, text = fitted(answer, self._index.standing(), most, self._index.mask)
             return _result(shown, text)
-        except Exception as error:  # it is told; the server goes on
+        except Exception as error:  # it is reported, and the server goes on
             shown, text = _told(self._explained(error), most, self._index.mask)
             return {**_result(shown, text), "isError": True}
 
@@ -156,7 +155,7 @@ def _result(shown: Item, text: str) -> Object:
 def _told(error: Item, most: int, masks: Masks) -> tuple[Item, str]:
     """Return the object and the text of an error, its words cut to the budget.
 
-    What stands on lines of its own is candidates, which are called as stored text calls them.
+    Candidates are on lines of their own, spelled as they are stored.
     """
     left = {name: masks(str(error[name] or "")) for name in ("message", "hint")}
     given = error.get("candidates")

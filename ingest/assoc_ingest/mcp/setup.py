@@ -64,15 +64,13 @@ def install(directory: Path, *, is_forced: bool = False) -> tuple[Path, bool]:
 # What to write into the configuration of a client so that it starts the server.
 
 
-"""What the server is called in a client, and before the names of its tools."""
-
 CLIENTS = {
     "claude": "a command for Claude Code",
     "json": "mcpServers, as most clients take it: .mcp.json, .cursor/mcp.json ...",
     "codex": "~/.codex/config.toml of Codex",
     "vscode": ".vscode/mcp.json of VS Code",
 }
-"""Clients by the form in which they are told, and where that belongs."""
+"""The forms of configuration, and the file that each belongs in."""
 
 
 def program() -> list[str]:

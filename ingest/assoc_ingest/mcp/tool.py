@@ -1,7 +1,7 @@
 """Tools: the name and schemas of each for a client, and the function that answers.
 
-Arguments are checked against the schema that the client was given. What is wrong with them is told
-as an answer of the tool, not as an error of the protocol, so that the agent reads it.
+Arguments are checked against the schema that the client has. A wrong one is reported in the answer
+of the tool, not as an error of the protocol, so that the agent reads it.
 """
 
 from __future__ import annotations

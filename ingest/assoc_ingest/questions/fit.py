@@ -1,6 +1,6 @@
-"""Fits an answer into its budget, for programs and for agents: items, cursors, what is cut.
+"""Fits an answer into its budget: its items, the cursor of the rest, and what is shortened.
 
-Programs get one JSON object, which is written while it is made:
+Programs get one JSON object, which is printed while it is made:
 
     {"schema": 1, "items": [...], "total": 214, "next": "eyJ...", "relaxed": null, "fresh": {...}}
 
@@ -172,8 +172,8 @@ class Continued(NamedTuple):
 
 # ------------------------------------------------------------------------------------------------
 # The items that fit. Items are taken as long as they fit; what follows is behind the cursor `next`.
-# If the first one does not fit alone, it is cut. Nothing is cut without a word: `cut` of the item
-# names it, and agents are told how much would have been enough.
+# If the first one does not fit alone, it is shortened. Every cut is reported: `cut` of the item
+# names the field, and agents are told how much would have been enough.
 
 
 _ELLIPSIS = "…"
@@ -203,7 +203,7 @@ class _Page:
         self._prepared, self._is_exact = prepared, is_exact
         self._is_over = False
         self.next: str | None = None
-        """What continues with what did not fit; valid once all items were taken."""
+        """The cursor of what did not fit; set once all items were taken."""
         self.missing = 0
         """How much more room the first item would have needed."""
 
@@ -253,7 +253,7 @@ class _Page:
 
 
 # ------------------------------------------------------------------------------------------------
-# For programs: the JSON object, in pieces. It is made for readers that pay for each character.
+# For programs: the JSON object, in pieces, for readers that pay for each character.
 
 
 _SEPARATOR = ",\n "
@@ -314,7 +314,7 @@ def pieces(
 
 
 def freshness(connection: sqlite3.Connection) -> Item:
-    """Return as of when a database answers, and how much of it could not be read."""
+    """Return when a database was last synced, and how much could not be read."""
     row = sql.ask(connection, "pages/fresh").fetchone()
     return {**dict(row), "is_complete": bool(row["is_complete"])}
 

@@ -8,7 +8,7 @@
     ) -> Blame:
         "Show which conversations made a file, a commit or a pull request."
 
-Nothing else is said of it anywhere. Its parameters are the arguments and options of the command,
+It is defined nowhere else. Its parameters are the arguments and options of the command,
 the input of the tool for agents (MCP) and the form of the web page. What it returns is a dataclass,
 an `Answer`: its `items` are dataclasses, too, and their fields are those of `--json` and of the
 output of the tool. Its docstring is the help of the command. A parameter of type `Filters`, which
@@ -17,7 +17,7 @@ output of the tool. Its docstring is the help of the command. A parameter of typ
 Not every answer is a list of items: one without `items` is a single object. An answer with a method
 `table` consists of rows with columns that only it knows, as a command prints them.
 
-A question knows nothing of who asks but what `Reader` says. How an answer looks is up to its
+A question knows only what `Reader` says about who asks. How an answer looks is up to its
 templates: `blame.txt` on a terminal, `blame.mcp` for agents, `blame.html` in a browser (`view`).
 """
 
@@ -56,7 +56,7 @@ WHY_NOTHING = (
 # What compares or prints a dataclass is made when it is imported, and costs every command time.
 @dataclass(eq=False, repr=False)
 class Reader:
-    """Who asks: what may be looked at, and how much of the answer is wanted."""
+    """Who asks: what they may see, and how much of the answer they want."""
 
     db: sqlite3.Connection
     limit: int

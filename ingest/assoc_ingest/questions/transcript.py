@@ -49,7 +49,7 @@ class Look:
     marks: frozenset[int] = frozenset()
     """Messages that are marked; of a call that has one as its result, the call is."""
     alone: frozenset[int] = frozenset()
-    """Results that do not stand under a call, because it is in another file."""
+    """Results that are not below a call, because it is in another file."""
     directory: str | None = None
     """Paths below it are shown short."""
     opened: str = ""
@@ -152,10 +152,10 @@ def _input_text(text: str, look: Look, head: str = "", colour: str | None = None
 # ------------------------------------------------------------------------------------------------
 # Messages on a page of at most 100 columns.
 #
-# What a person typed stands behind a bar; what the agent answered is plain text; everything else
-# is cut to what one wants to see at a glance: thinking to a few lines, a tool call to one line
+# What a person typed has a bar before it; what the agent answered is plain text; everything else
+# is shortened so that it can be read at a glance: thinking to a few lines, a tool call to one line
 # with a few lines of its result, what the program injected to one line for all that follows each
-# other. A subagent stands, indented, under the call that spawned it. A message that is marked,
+# other. A subagent is indented below the call that spawned it. A message that is marked,
 # and with `full` every message, is whole.
 #
 # Everything is yielded line by line: a conversation may be longer than memory.
@@ -274,7 +274,7 @@ class Page:
                 yield f"{bar} {line}".rstrip()
 
     def unspawned(self) -> Iterator[str]:
-        """Yield the subagents that stand under no call of this conversation."""
+        """Yield the subagents that no call of this conversation spawned."""
         rest = [s for s in self._progress.rest() if s.kind != "warmup"]
         stubs = [s for s in self._progress.rest() if s.kind == "warmup"]
         if rest and self._look.tools:
@@ -404,7 +404,7 @@ class Page:
 
 
 # ------------------------------------------------------------------------------------------------
-# What stands above a conversation: what it is, what it cost, how to go on with it, its files.
+# The header of a conversation: what it is, what it cost, how to resume it, its files.
 
 
 def heading(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator[str]:
