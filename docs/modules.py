@@ -28,7 +28,7 @@ def pages() -> str:
 
 def _file_of(source: str) -> Path:
     place = _PACKAGE / "sources" / source
-    return place / "home.py" if (place / "home.py").exists() else place.with_suffix(".py")
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
 
 
 def _table(title: str, rows: Iterator[tuple[str, Path]]) -> str:

@@ -24,8 +24,8 @@ from assoc_ingest.files.archive import Compressor
 from assoc_ingest.files.tail import Parser
 from assoc_ingest.records import Message, Usage
 from assoc_ingest.source import MAX_CONTEXT, Line
+from assoc_ingest.sources.codex import Codex
 from assoc_ingest.sources.codex import rollout as texts
-from assoc_ingest.sources.codex.home import Codex
 from assoc_ingest.sources.codex.rollout import Thread, session_of, spawn_of
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import SyncOptions, sync

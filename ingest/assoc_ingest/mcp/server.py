@@ -28,7 +28,6 @@ from ..questions.fit import (
 )
 from ..questions.question import named
 from ..terminal import for_programs, lost, one_line
-from . import sql_tool
 from .index import Index
 from .protocol import (
     INVALID_REQUEST,
@@ -41,17 +40,17 @@ from .protocol import (
     parse,
     response,
 )
-from .tool import BOUNDS, Arguments, Tool, asking
+from .tool import BOUNDS, SQL, Arguments, Tool, asking
 
 # ------------------------------------------------------------------------------------------------
-# The tools, in the order of `tools/list`. Questions are tools by themselves; any other has a
-# module, and a line here.
+# The tools, in the order of `tools/list`. Questions are tools by themselves; any other is a `Tool`
+# in `tool`, and a line here.
 
 
 def all_tools() -> tuple[Tool, ...]:
     """Return all tools."""
     questions = (asking(one) for one in QUESTIONS if "mcp" in named(one).sizes)
-    return (*questions, sql_tool.TOOL)
+    return (*questions, SQL)
 
 
 # ------------------------------------------------------------------------------------------------

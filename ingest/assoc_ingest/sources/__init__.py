@@ -7,8 +7,8 @@ from ..source import Source
 from .associate import Associate
 from .ccinsights import CCInsights
 from .chorus import Chorus
-from .claude.home import Claude
-from .codex.home import Codex
+from .claude import Claude
+from .codex import Codex
 from .copilot import Copilot
 from .cortex import Cortex
 from .gemini import Gemini
