@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.support.shell import Shell
+from tests.support.web import Site
 from tests.support.writing import agent, assistant, user, write
 
 from assoc_ingest import sql, terminal
@@ -201,6 +202,9 @@ def test_a_list_has_an_estimate_beside_each_lower_bound(measured: Measured, shel
     assert shell("list", "sessions", "--table") == 0
     (row,) = (line for line in shell.out.splitlines() if line.startswith("bbbbbbbb"))
     assert re.search(r"≥0\.00 +~0\.03 .* ≥8 +~2\.0 k ", row)
+    for address in ("/-/assoc", f"/{shell.database.stem}/-/sessions"):
+        page = Site(shell.database).get(address)
+        assert re.findall(r"≥\$\S+ \((\S+)\)", page.words) == ["~$0.03"], address
 
 
 @pytest.mark.parametrize("is_other_measured", [False, True])

@@ -7,6 +7,7 @@ them is an estimate of what the partial ones wrote (docs/costs.md).
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -228,6 +229,16 @@ def rates(connection: sqlite3.Connection) -> Rates:
         sum(row[name] for row in rows) for name in ("responses", "output_tokens", "written_bytes")
     )
     return {**by_model, None: tokens / written if responses >= _ENOUGH else None}
+
+
+def partial_responses(
+    connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]
+) -> Sequence[sqlite3.Row]:
+    """Return what the partial responses in the sessions of these rows wrote."""
+    if not rows:
+        return ()
+    keys = json.dumps([row["session_key"] for row in rows])
+    return sql.ask(connection, "pages/partial_responses", sessions=keys).fetchall()
 
 
 def columns_with_estimates(names: Iterable[str]) -> list[str]:

@@ -165,12 +165,12 @@ def _of_sessions(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Ro
     """
     from .. import sql
     from ..ask.conversation import resume_line
-    from ..ask.usage import with_estimates
+    from ..ask.usage import partial_responses, with_estimates
 
     ids = json.dumps([row["id"] for row in rows])
     usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
     partial: dict[int, list[sqlite3.Row]] = {}
-    for part in _partial(connection, [row for row in rows if row["partial"]]):
+    for part in partial_responses(connection, [row for row in rows if row["partial"]]):
         partial.setdefault(part["session_id"], []).append(part)
     sessions = []
     for row in rows:
@@ -196,25 +196,15 @@ def _of_subagents(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[R
 
     A subagent that two homes have is two rows with one key: neither has an estimate.
     """
-    from ..ask.usage import with_estimates
+    from ..ask.usage import partial_responses, with_estimates
 
     partial: dict[object, list[sqlite3.Row]] = {}
-    for part in _partial(connection, [row for row in rows if row["is_lower_bound"]]):
+    for part in partial_responses(connection, [row for row in rows if row["is_lower_bound"]]):
         partial.setdefault((part["session_key"], part["agent_key"]), []).append(part)
     parts = [partial.get((row["session_key"], row["agent_key"]), []) for row in rows]
     homes = [{part["subagent_id"] for part in of_row} for of_row in parts]
     parts = [part if len(ids) == 1 else [] for part, ids in zip(parts, homes, strict=True)]
     return [*with_estimates(connection, rows, parts)]
-
-
-def _partial(connection: sqlite3.Connection, rows: Sequence[Row]) -> Sequence[sqlite3.Row]:
-    """Return what the partial responses in the sessions of these rows wrote."""
-    from .. import sql
-
-    if not rows:
-        return ()
-    keys = json.dumps([row["session_key"] for row in rows])
-    return sql.ask(connection, "pages/partial_responses", sessions=keys).fetchall()
 
 
 def _hidden(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from .. import sql, terminal
 from ..ask import filters
 from ..ask.filters import Filters, nothing
+from ..ask.usage import partial_responses, with_estimates
 from ..terminal import one_line
 from . import pages, serve
 from . import usage as charts
@@ -96,14 +97,24 @@ def rows(
     ids = json.dumps([row["id"] for row in conversations])
     usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
     ends = dict(map(tuple, sql.ask(connection, "pages/session_ends", sessions=ids)))
-    for row in conversations:
+    partial: dict[int, list[sqlite3.Row]] = {}
+    unsure = [row for row in conversations if usage[row["id"]]["partial"]]
+    for part in partial_responses(connection, unsure):
+        partial.setdefault(part["session_id"], []).append(part)
+    costs = [{"cost_usd": usage[row["id"]]["cost_usd"]} for row in conversations]
+    parts = [partial.get(row["id"], []) for row in conversations]
+    for row, costed in zip(conversations, with_estimates(connection, costs, parts), strict=True):
         title = one_line(row["title"] or "") or "(untitled)"
         models = json.loads(row["models"] or "[]")
         row["title"] = title if len(title) <= _LONGEST_TITLE else title[:_LONGEST_TITLE] + "…"
         row["models"] = [pages.cut(one_line(str(model))) for model in models[:_MOST_MODELS]]
         row["more_models"] = len(models) - len(row["models"])
         row["cost"] = _cost(usage[row["id"]])
-        row["cost_usd"] = usage[row["id"]]["cost_usd"]
+        row["cost_usd"] = costed["cost_usd"]
+        row["estimate"] = ""
+        if (estimate := costed["estimated_cost_usd"]) is not None:
+            unpriced = usage[row["id"]]["unpriced"]
+            row["estimate"] = terminal.money(estimate, 0, unpriced, is_estimate=True)
         row["git_branch"] = terminal.branch_besides(row["project"], row["git_branch"])
         state = ends.get(row["id"])
         row["state"] = pages.STATES.get(str(state), state)
