@@ -103,7 +103,7 @@ def visit(browser: Any, server: str) -> Iterator[Visit]:
 
 
 def test_what_did_i_do_last_week(visit: Visit) -> None:
-    visit.open("The last 7 days")
+    visit.open("The 7 days up to the latest activity")
     assert "Spring plan for the four beds" in visit.reads("tbody")
     assert "Since 2026-0" in visit.reads(".ai-chips")
 
