@@ -12,6 +12,7 @@ import click
 
 from . import __version__
 from .commands.options import any_database_option, verbose_option
+from .errors import did_you_mean
 from .questions import QUESTIONS
 
 
@@ -102,15 +103,11 @@ class _Commands(click.Group):
         name = args[0]
         if name in commands() or name.startswith("-"):
             return super().resolve_command(ctx, args)
-        from difflib import get_close_matches
-
         if name in _DONE_BY:
-            hint = f"Run: assoc-ingest {_DONE_BY[name]}"
-        elif near := get_close_matches(name, commands(), 1):
-            hint = f"Did you mean {near[0]}?"
+            hint = f" Run: assoc-ingest {_DONE_BY[name]}"
         else:
-            hint = "To see all commands: assoc-ingest --help"
-        raise click.UsageError(f"No such command {name!r}. {hint}", ctx)
+            hint = did_you_mean(name, commands()) or " To see all commands: assoc-ingest --help"
+        raise click.UsageError(f"No such command {name!r}.{hint}", ctx)
 
 
 @click.group(

@@ -10,7 +10,7 @@ to do next. `exit_code` is the status of the process:
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 from functools import cache
 from pathlib import Path
@@ -262,3 +262,33 @@ def as_known(error: Exception) -> AssocIngestError | None:
             "Check that the disk works, has free space and is writable, then try again."
         )
     return None
+
+
+# ------------------------------------------------------------------------------------------------
+# Suggests names for one that does not exist: "Did you mean ...?".
+
+
+_LEAST = 3  # letters; fewer are part of too many names
+_LONGEST = 200  # letters that are compared: comparing takes the square of them
+_CONTAINING = 3
+
+
+def nearest(name: str, known: Iterable[str], most: int = 1, *, cutoff: float = 0.6) -> list[str]:
+    """Return the names that are most like this one in any case, else some that contain it."""
+    from difflib import get_close_matches
+
+    names = {other[:_LONGEST].casefold(): other for other in known}
+    wanted = name[:_LONGEST].casefold()
+    near = get_close_matches(wanted, names, most, cutoff)
+    if not near and len(wanted) >= _LEAST:
+        near = [other for other in names if wanted in other][:_CONTAINING]
+    return [names[other] for other in near]
+
+
+def did_you_mean(
+    name: str, known: Iterable[str], most: int = 1, *, show: Callable[[str], str] = str
+) -> str:
+    """Return a question with the nearest names, and a space before it; '' if none is near."""
+    near = nearest(name, known, most)
+    *others, last = map(show, near or [""])
+    return f" Did you mean {', '.join(others)}{' or ' if others else ''}{last}?" if near else ""

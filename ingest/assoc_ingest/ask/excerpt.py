@@ -10,10 +10,9 @@ import sqlite3
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import NotFoundError, UsageError
+from ..errors import NotFoundError, UsageError, did_you_mean
 from ..terminal import cut, one_line
 from .conversation import PEOPLE, TOOL_KINDS, Conversation, Message, Only, Part, Place, Subagent
 from .refs import Entry, KeyMatch, Line, entries_of, resolve, split
@@ -296,12 +295,10 @@ def _check_tool(conversation: Conversation, name: str) -> None:
     tools = [tool for tool, _ in calls]
     if name in tools:
         return
-    lower = {tool.lower(): tool for tool in tools}
-    near = [lower[word] for word in get_close_matches(name.lower()[:100], lower, _NEAREST)]
     listed = ", ".join(f"{_short(tool)} ({count:,})" for tool, count in calls[:_TOOLS])
     if not tools:
         raise NotFoundError("No tool was called in this conversation.")
-    hint = f" Did you mean {' or '.join(map(_short, near))}?" if near else ""
+    hint = did_you_mean(name, tools, _NEAREST, show=_short)
     raise NotFoundError(f"No call of {name!r} in this conversation.{hint} Its tools: {listed}")
 
 

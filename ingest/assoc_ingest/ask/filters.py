@@ -12,34 +12,14 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
-from difflib import SequenceMatcher, get_close_matches
+from difflib import SequenceMatcher
 from pathlib import Path, PureWindowsPath
 from typing import NamedTuple, NoReturn
 
 from .. import sql, terminal
-from ..errors import NotFoundError, UsageError
+from ..errors import NotFoundError, UsageError, did_you_mean
 from ..paths import comparable, comparable_name, here, slashed
 from .refs import find_session, shared_length
-
-# ------------------------------------------------------------------------------------------------
-# Suggests names for one that does not exist: "Did you mean ...?".
-
-
-_LEAST = 3  # letters; fewer are part of too many names
-_NEAREST = 3
-
-
-def did_you_mean(name: str, known: Iterable[str], *, quoted: bool = False) -> str:
-    """Return a question with the nearest names, and a space before it; '' if none is near."""
-    names = {other.casefold(): other for other in known}
-    wanted = name.casefold()
-    near = get_close_matches(wanted, names, 1)
-    if not near and len(wanted) >= _LEAST:
-        near = [other for other in names if wanted in other][:_NEAREST]
-    shown = [repr(names[other]) if quoted else names[other] for other in near]
-    *others, last = shown or [""]
-    return f" Did you mean {', '.join(others)}{' or ' if others else ''}{last}?" if near else ""
-
 
 # ------------------------------------------------------------------------------------------------
 # Which projects `--project` means, decided in one place: an id, a path, or a name.
@@ -214,7 +194,7 @@ def _not_exact(project: str, known: list[sqlite3.Row]) -> NoReturn:
 
 
 def _missing(project: str, known: list[sqlite3.Row]) -> NoReturn:
-    hint = did_you_mean(project, (row["name"] for row in known if row["name"]), quoted=True)
+    hint = did_you_mean(project, (row["name"] for row in known if row["name"]), show=repr)
     raise NotFoundError(f"No project is named {project!r}.{hint} {_SEE_THEM}")
 
 

@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import NamedTuple, Protocol
 
 from .. import sql, terminal
-from ..errors import ArchiveError, NotFoundError, UsageError
+from ..errors import ArchiveError, NotFoundError, UsageError, nearest
 from ..files.archive import LineIndex
 from ..terminal import cut, one_line, to_copy
 from .query import bindable
@@ -636,10 +636,8 @@ def _entry(connection: sqlite3.Connection, store: str, id_: int, names: Names) -
 
 
 def _nearest_entries(connection: sqlite3.Connection, store: str, name: str) -> str:
-    from difflib import get_close_matches
-
     rows = sql.ask(connection, "pages/reference_names", what=_WHAT.get(store, store))
     names = [str(row["name"])[:_LONGEST] for row in rows]
-    near = get_close_matches(name[:_LONGEST], names, _NEAREST, 0.4)
+    near = nearest(name, names, _NEAREST, cutoff=0.4)
     listed = ", ".join(one_line(f"{store}:{other}") for other in near)
     return f"; the nearest are {listed}" if listed else ""

@@ -9,13 +9,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field, is_dataclass
-from difflib import get_close_matches
 from functools import partial
 from itertools import islice
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from ..errors import Failure, NotFoundError, UsageError, kind_of
+from ..errors import Failure, NotFoundError, UsageError, did_you_mean, kind_of
 from ..questions.fit import (
     DEFAULT_CHARS,
     LEAST_CHARS,
@@ -169,8 +168,7 @@ class Tool:
         given = {name: value for name, value in arguments.items() if value is not None}
         for name, value in given.items():
             if name not in known:
-                near = get_close_matches(name[:100], known, 1)
-                hint = f" Did you mean {near[0]}?" if near else ""
+                hint = did_you_mean(name, known)
                 raise UsageError(
                     f"{self.name} has no argument {name[:100]!r}.{hint} It has: {', '.join(known)}."
                 )

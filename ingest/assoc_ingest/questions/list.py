@@ -119,8 +119,7 @@ def list_(
 def find_list(what: str) -> Query:
     """Return the list called `what`; raise UsageError with the nearest, or all there are."""
     from .. import sql
-    from ..ask.filters import did_you_mean
-    from ..errors import UsageError
+    from ..errors import UsageError, did_you_mean
 
     lists = sql.queries("lists")
     if what in lists:

@@ -119,8 +119,7 @@ def find_query(name: str) -> Query:
     Raises UsageError with the nearest name, or the command to use instead.
     """
     from .. import sql
-    from ..ask.filters import did_you_mean
-    from ..errors import UsageError
+    from ..errors import UsageError, did_you_mean
 
     queries = sql.named_queries()
     if name in queries:

@@ -8,7 +8,6 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -16,6 +15,7 @@ from markupsafe import Markup
 
 from .. import sql
 from ..ask.filters import as_given
+from ..errors import nearest
 from ..terminal import moment, one_line, unknown_of
 from . import pages
 from .pages import PageError, is_for_us, our_databases
@@ -349,7 +349,6 @@ def _in_path(datasette: Any, request: Any) -> str | None:
 # Only for pages of ours; a request for data gets Datasette's own answer.
 
 
-_LONGEST = 100  # letters of a name that is compared with others
 _NEAR = 5
 
 
@@ -383,5 +382,4 @@ async def _near(datasette: Any, database: str, wanted: str) -> list[tuple[str, s
     tables -= set(await held.hidden_table_names())
     addresses = {name: urls.table(database, name) for name in sorted(tables)}
     addresses |= {name: urls.query(database, name) for name in pages.for_people()}
-    names = get_close_matches(wanted[:_LONGEST], addresses, _NEAR)
-    return [(name, addresses[name]) for name in names]
+    return [(name, addresses[name]) for name in nearest(wanted, addresses, _NEAR)]
