@@ -168,6 +168,7 @@ def test_every_text_of_the_demo_is_there(demo: Path) -> None:
         all_texts_are_there(demo, key)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="needs a corpus of real transcripts")
 def test_every_text_of_real_conversations_is_there(tmp_path: Path) -> None:
     database = tmp_path / "assoc.db"

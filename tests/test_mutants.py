@@ -152,6 +152,7 @@ def test_a_change_that_reaches_few_tests_runs_few() -> None:
         assert len(changed.chosen([changed.PACKAGE + file]).usual) < 40, file
 
 
+@pytest.mark.slow
 def test_everything_runs_where_nothing_tells_what_may_break() -> None:
     for file in ("tests/conftest.py", "pyproject.toml", "schema/0001_initial.sql"):
         assert changed.chosen(["tests/test_when.py", file]).reason, file

@@ -458,6 +458,7 @@ def test_a_full_disk_is_told_once_and_the_watch_goes_on(home: Path, fresh: Fresh
     check(database, home)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_held", [True, False])
 def test_a_log_that_cannot_be_emptied_slows_the_watch_down(
     is_held: bool, home: Path, fresh: Fresh

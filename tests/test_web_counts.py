@@ -188,6 +188,7 @@ def test_columns_of_very_many_days_are_months_and_say_so(made: Any, tmp_path: Pa
     assert "per day" not in page
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("ASSOC_REAL_CORPUS" not in os.environ, reason="no transcripts of real people")
 def test_numbers_of_real_transcripts_lead_to_what_they_count(
     template: Path, tmp_path: Path

@@ -295,6 +295,7 @@ def test_what_was_read_before_an_interruption_is_indexed(
     assert sorted(path.name for path in place.glob("new.db*")) == ["new.db", "new.db.lock"]
 
 
+@pytest.mark.slow
 def test_changes_of_known_files_are_read_by_workers_too(place: Path, fresh: Fresh) -> None:
     home, alone, together = Home(place / "home", 23), fresh(), fresh()
     for _ in range(4):
@@ -575,6 +576,7 @@ def worker() -> Iterator[_Worker]:
     worker.wait()
 
 
+@pytest.mark.slow
 def test_the_time_of_each_piece_counts_and_not_that_of_all(worker: _Worker) -> None:
     job = stuck.Pieces(seconds=2, count=7, size=10, takes=0.5)
     assert worker.do(job) == [[bytes(10)] * 7]
@@ -582,6 +584,7 @@ def test_the_time_of_each_piece_counts_and_not_that_of_all(worker: _Worker) -> N
         worker.do(stuck.Pieces(seconds=0.2, count=1, size=10, takes=5))
 
 
+@pytest.mark.slow
 def test_what_the_writer_takes_to_read_a_piece_does_not_count(worker: _Worker) -> None:
     """A result is larger than a pipe, and the writer may be stopped for an hour."""
     next_message, taken = worker._next, 0

@@ -218,6 +218,7 @@ _bytes = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", STORES)
 def test_bytes_that_are_changed_anywhere_in_a_store_lose_nothing(
     case: str, template: Path, place: Path

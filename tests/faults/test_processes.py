@@ -156,6 +156,7 @@ def consistent_text(reader: sqlite3.Connection, place: Path) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_the_log_stays_small_beside_a_reader_and_shrinks_when_the_last_one_is_done(
     fresh: Fresh, place: Path
 ) -> None:

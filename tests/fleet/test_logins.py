@@ -270,6 +270,7 @@ def test_a_label_stays_that_of_the_login_which_used_it(
     Server(one).register(str(uuid4()), label, str(uuid4()), str(uuid4()))
 
 
+@pytest.mark.slow
 def test_a_migration_that_a_device_holds_up_says_who_it_is(
     login: Callable[..., Any], database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

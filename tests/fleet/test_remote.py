@@ -484,6 +484,7 @@ def test_two_pushes_at_once_are_refused(machine: Shell, empty_database: str) -> 
             push_all(machine.database)
 
 
+@pytest.mark.slow
 def test_what_is_remembered_does_not_change_during_a_push(
     machine: Shell, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
