@@ -350,10 +350,6 @@ REWORDED = {
     ),
     "file, inbox, or transcript: a line of one states it": ("file, inbox or transcript"),
     "of its own or of its session": ("its own project, or that of its session"),
-    "ended with an error, interrupted, or in the middle of a turn; null: the last "
-    "turn was finished": (
-        "ended with an error, interrupted, in the middle of a turn (unfinished), or null: finished"
-    ),
     "millionths of a dollar for a million tokens, as all below": (
         "millionths of a dollar per million tokens, like all below"
     ),

@@ -581,8 +581,8 @@ select
         when 'text' then null
         when 'error' then 'ended with an error'
         when 'interrupt' then 'interrupted'
-        else 'in the middle of a turn'
-    end as state,                       -- ended with an error, interrupted, or in the middle of a turn; null: the last turn was finished
+        else 'unfinished'
+    end as state,                       -- ended with an error, interrupted, unfinished; null: the last turn was finished
     s.ended_at as last_at,              -- when its last line was written
     nullif(s.git_branch, '') as git_branch, -- last branch of the session
     s.session_key,

@@ -373,7 +373,7 @@ def test_what_is_left_open_is_told_with_what_was_done(template: Path, tmp_path: 
         assert newest["state"] == "finished"
         assert newest["outcome"]["text"] == "Done."
         assert "failed_command" not in newest
-        assert older["state"] == "in the middle of a turn"
+        assert older["state"] == "unfinished"
         assert older["failed_command"] == {
             "ref": f"{SESSION[:8]}:3", "text": "make test", "exit_code": 2,
         }  # fmt: skip

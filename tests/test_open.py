@@ -31,10 +31,10 @@ ENDS = {
     ("prompt", "error"): "ended with an error",
     ("prompt", "error", "prompt", "text"): None,
     ("prompt", "text", "interrupt"): "interrupted",
-    ("prompt", "text", "tool_use"): "in the middle of a turn",
-    ("prompt", "text", "tool_use", "tool_result"): "in the middle of a turn",
-    ("prompt", "text", "prompt"): "in the middle of a turn",
-    ("prompt", "text", "prompt", "system"): "in the middle of a turn",
+    ("prompt", "text", "tool_use"): "unfinished",
+    ("prompt", "text", "tool_use", "tool_result"): "unfinished",
+    ("prompt", "text", "prompt"): "unfinished",
+    ("prompt", "text", "prompt", "system"): "unfinished",
 }
 
 

@@ -1,6 +1,6 @@
 -- Open items
 -- Unfinished tasks and todos, unread inbox messages, unanswered plans, accepted plans without an
--- edit after them, and sessions that ended with an error or in the middle of a turn (except
+-- edit after them, and sessions that ended with an error or are unfinished (except
 -- unanswered test calls and empty answers); by project, newest first. Without :all, only items at
 -- most 30 days older than the newest session.
 with newest as materialized (
@@ -102,7 +102,7 @@ open as (
         select 1
         from responses r
         where r.session_id = s.id
-          and e.state = 'in the middle of a turn'
+          and e.state = 'unfinished'
           and r.byte_offset > (
             select max(m.byte_offset)
             from messages m

@@ -85,7 +85,7 @@ where (
         select 1
         from session_ends e
         where e.session_id = s.id
-          and coalesce(e.state, 'finished') like '%' || :status || '%'
+          and ' ' || coalesce(e.state, 'finished') like '% ' || :status || '%'
     )
   )
   and (

@@ -389,7 +389,7 @@ order by y.session_id, y.number
 -- name: session_ends
 -- How sessions ended
 -- Of the sessions in the JSON array :sessions of their ids: 'ended with an error', 'interrupted' or
--- 'in the middle of a turn'; no row where the last turn was finished.
+-- 'unfinished'; no row where the last turn was finished.
 with ended as materialized (
     select session_id, state
     from session_ends

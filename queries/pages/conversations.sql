@@ -44,7 +44,7 @@ with found as materialized (
             select 1
             from session_ends e
             where e.session_id = s.id
-              and coalesce(e.state, 'finished') like '%' || :status || '%'
+              and ' ' || coalesce(e.state, 'finished') like '% ' || :status || '%'
         )
       )
       and (

@@ -1235,7 +1235,7 @@ select
         when 'text' then null
         when 'error' then 'ended with an error'
         when 'interrupt' then 'interrupted'
-        else 'in the middle of a turn'
+        else 'unfinished'
     end as state,
     s.ended_at as last_at, s.session_key, r.kind as source,
     nullif(s.git_branch, '') as git_branch

@@ -116,8 +116,7 @@ def rows(
             unpriced = usage[row["id"]]["unpriced"]
             row["estimate"] = terminal.money(estimate, 0, unpriced, is_estimate=True)
         row["git_branch"] = terminal.branch_besides(row["project"], row["git_branch"])
-        state = ends.get(row["id"])
-        row["state"] = pages.STATES.get(str(state), state)
+        row["state"] = ends.get(row["id"])
     return conversations, conversations[0]["total"] if conversations else 0
 
 

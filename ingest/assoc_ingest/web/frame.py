@@ -48,10 +48,8 @@ def is_worth_it(column: str, value: object) -> bool:
         return column in _BOUNDED
     if not isinstance(value, str) or not value:
         return False
-    return (
-        column in ("session_key", "session", "title")
-        or value in pages.STATES
-        or bool(_time.fullmatch(value) or _address.fullmatch(value))
+    return column in ("session_key", "session", "title") or bool(
+        _time.fullmatch(value) or _address.fullmatch(value)
     )
 
 
@@ -67,8 +65,6 @@ def cell(
         return _conversation(paths, value, value)
     if _is_title_of_session(row, column, table):
         return _conversation(paths, _get(row, "session_key"), value)
-    if value in pages.STATES and column in ("state", "status"):
-        return Markup("{}").format(pages.STATES[value])
     if _time.fullmatch(value):
         return _moment(value)
     if _address.fullmatch(value):

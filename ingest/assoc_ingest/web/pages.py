@@ -233,9 +233,6 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-STATES = {"in the middle of a turn": "unfinished"}
-"""How pages word the stored state of a conversation."""
-
 MOST_LINKS = 100
 """Maximum number of links that a page lists; it says how many more there are."""
 
