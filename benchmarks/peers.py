@@ -230,9 +230,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.add_options(parser)
     given = parser.parse_args(arguments)
     homes = [part.split(":") for part in given.homes.split(",")]
-    for profile, _ in homes:
+    for profile, *size in homes:
         if profile not in PROFILES:
             parser.error(f"no profile is named {profile}: choose from {', '.join(PROFILES)}")
+        if len(size) != 1:
+            parser.error(f"give the size of {profile}, as in {profile}:200MB")
     if "ASSOC_REAL_CORPUS" not in os.environ and any(
         profile == "published" for profile, _ in homes
     ):

@@ -232,13 +232,14 @@ def rates(connection: sqlite3.Connection) -> Rates:
 
 
 def partial_responses(
-    connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]]
-) -> Sequence[sqlite3.Row]:
-    """Return what the partial responses in the sessions of these rows wrote."""
-    if not rows:
-        return ()
+    connection: sqlite3.Connection, rows: Sequence[Mapping[str, Any]], *by: str
+) -> dict[tuple[object, ...], list[sqlite3.Row]]:
+    """Return what the partial responses in the sessions of these rows wrote, by columns of it."""
+    parts: dict[tuple[object, ...], list[sqlite3.Row]] = {}
     keys = json.dumps([row["session_key"] for row in rows])
-    return sql.ask(connection, "pages/partial_responses", sessions=keys).fetchall()
+    for part in sql.ask(connection, "pages/partial_responses", sessions=keys) if rows else ():
+        parts.setdefault(tuple(part[name] for name in by), []).append(part)
+    return parts
 
 
 def columns_with_estimates(names: Iterable[str]) -> list[str]:

@@ -168,9 +168,8 @@ def _of_sessions(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Ro
 
     ids = json.dumps([row["id"] for row in rows])
     usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
-    partial: dict[int, list[sqlite3.Row]] = {}
-    for part in partial_responses(connection, [row for row in rows if row["partial"]]):
-        partial.setdefault(part["session_id"], []).append(part)
+    unsure = [row for row in rows if row["partial"]]
+    partial = partial_responses(connection, unsure, "session_id")
     sessions = []
     for row in rows:
         used = usage[row["id"]]
@@ -185,7 +184,9 @@ def _of_sessions(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Ro
             "resume": resume_line(place, is_there=bool(used["is_there"])),
         }
         sessions.append(session)
-    estimated = with_estimates(connection, sessions, [partial.get(row["id"], []) for row in rows])
+    estimated = with_estimates(
+        connection, sessions, [partial.get((row["id"],), []) for row in rows]
+    )
     names = columns("sessions", [*rows[0]]) if rows else ()
     return [{name: session[name] for name in names} for session in estimated]
 
@@ -197,9 +198,8 @@ def _of_subagents(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[R
     """
     from ..ask.usage import partial_responses, with_estimates
 
-    partial: dict[object, list[sqlite3.Row]] = {}
-    for part in partial_responses(connection, [row for row in rows if row["is_lower_bound"]]):
-        partial.setdefault((part["session_key"], part["agent_key"]), []).append(part)
+    unsure = [row for row in rows if row["is_lower_bound"]]
+    partial = partial_responses(connection, unsure, "session_key", "agent_key")
     parts = [partial.get((row["session_key"], row["agent_key"]), []) for row in rows]
     homes = [{part["subagent_id"] for part in of_row} for of_row in parts]
     parts = [part if len(ids) == 1 else [] for part, ids in zip(parts, homes, strict=True)]

@@ -490,7 +490,6 @@ def _origin(text: dict[str, str]) -> str:
 # Everything is yielded line by line: a conversation may be longer than memory.
 
 
-MAX_WIDTH = 100
 _MOST_OF_PROMPT = 1_000  # letters, of which one line is shown above a call that failed
 
 

@@ -97,12 +97,10 @@ def rows(
     ids = json.dumps([row["id"] for row in conversations])
     usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
     ends = dict(map(tuple, sql.ask(connection, "pages/session_ends", sessions=ids)))
-    partial: dict[int, list[sqlite3.Row]] = {}
     unsure = [row for row in conversations if usage[row["id"]]["partial"]]
-    for part in partial_responses(connection, unsure):
-        partial.setdefault(part["session_id"], []).append(part)
+    partial = partial_responses(connection, unsure, "session_id")
     costs = [{"cost_usd": usage[row["id"]]["cost_usd"]} for row in conversations]
-    parts = [partial.get(row["id"], []) for row in conversations]
+    parts = [partial.get((row["id"],), []) for row in conversations]
     for row, costed in zip(conversations, with_estimates(connection, costs, parts), strict=True):
         title = one_line(row["title"] or "") or "(untitled)"
         models = json.loads(row["models"] or "[]")
