@@ -61,6 +61,7 @@ COMMANDS = [
     f"show {PLAIN}", f"show {PLAIN}:1", "show plan:evil", "show tasks:crew",
     f"show {SESSION}", f"show {SESSION} --json", "stats", "stats --by tool",
     "recent", "recent -n 50 --json", "recent --cwd /srv/demo",
+    "recap --since 2020-01-01", "recap --since 2020-01-01 --markdown", "recap 2026 --json",
     "stats --by session", "status", "status --json", "schema", "schema --json", "verify",
     "verify --json", "rebuild",
     "restore --all --to OUT", "restore --all --to OUT --dry-run",

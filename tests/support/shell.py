@@ -38,7 +38,7 @@ class Shell:
         return code
 
     def json(self, *arguments: str) -> object:
-        assert self(*arguments) == 0, self.err
+        assert self(*arguments) == 0, self.err + self.out
         return json.loads(self.out)
 
     def items(self, *arguments: str) -> list[dict[str, Any]]:

@@ -153,7 +153,9 @@ def stated(cost_usd: float | None, rows: Sequence[sqlite3.Row]) -> Stated:
     return known
 
 
-def spent(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> Spent:
+def spent(
+    connection: sqlite3.Connection, rows: Sequence[sqlite3.Row], known_rates: Rates | None = None
+) -> Spent:
     """Return the sum of rows, each of one model, such as those of `session_usage`."""
     costs = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     known = Spent(
@@ -164,7 +166,9 @@ def spent(connection: sqlite3.Connection, rows: Sequence[sqlite3.Row]) -> Spent:
         sum(row["partial"] for row in rows),
     )
     partial = [row for row in rows if row["partial"]]
-    return known._replace(estimate=estimate(connection, known, partial) if partial else None)
+    if not partial:
+        return known
+    return known._replace(estimate=estimate_with(known_rates or rates(connection), known, partial))
 
 
 def spent_of(conversation: Conversation) -> Spent:

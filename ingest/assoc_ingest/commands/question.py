@@ -190,8 +190,8 @@ def _value(question: Question, parameter: Parameter, value: Any) -> Any:
     """Return what is given for a parameter, a text without what no database can hold."""
     from ..ask.query import bindable
 
-    if isinstance(value, tuple) and parameter.is_required:
-        value = _joined(question, parameter, value)
+    if isinstance(value, tuple) and (parameter.is_required or parameter.field.is_argument):
+        value = _joined(question, parameter, value) or parameter.default
     elif get_origin(parameter.type) is dict:
         return {name: bindable(text) for name, text in value}
     return bindable(value) if isinstance(value, str) else value

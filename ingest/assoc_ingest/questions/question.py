@@ -317,7 +317,7 @@ def beside(answer: Answer, *, with_total: bool = False) -> dict[str, object]:
     Those that it names in `_NULLS` are given in any case.
     """
     names = names_beside(type(answer), with_total=with_total)
-    values = ((name, getattr(answer, name)) for name in names)
+    values = ((name, _plain(getattr(answer, name))) for name in names)
     nulls = getattr(answer, "_NULLS", ())
     return {name: value for name, value in values if value is not None or name in nulls}
 
@@ -327,6 +327,10 @@ def has_more(answer: Answer, start: int) -> bool:
     if hasattr(answer, "_has_more"):
         return bool(answer._has_more)
     return bool(answer.total > start + len(answer.items))
+
+
+def _plain(value: object) -> object:
+    return [*map(as_data, value)] if isinstance(value, list) else value
 
 
 def as_data(item: Any) -> dict[str, object]:

@@ -125,7 +125,7 @@ def recent(
     from ..ask.filters import nothing
     from ..ask.refs import Names
 
-    where = _where(reader.db, filters)
+    where = where_of(reader.db, filters)
     sessions = sql.ask(reader.db, "lists/sessions", **where, limit=reader.limit).fetchall()
     left = sql.ask(reader.db, "lists/open", **where, limit=_OPEN + 1).fetchall()
     rows = [*sessions, *left[:_OPEN]]
@@ -142,8 +142,8 @@ def recent(
     )  # fmt: skip
 
 
-def _where(connection: sqlite3.Connection, filters: Filters) -> dict[str, object]:
-    """Return the parameters of both lists."""
+def where_of(connection: sqlite3.Connection, filters: Filters) -> dict[str, object]:
+    """Return the parameters of lists with these filters: a cwd means its projects."""
     from ..errors import UsageError
 
     if filters.project and filters.cwd:
@@ -158,7 +158,7 @@ def _count(connection: sqlite3.Connection, filters: Filters) -> int:
     """Return how many conversations and open entries there are."""
     from .. import sql
 
-    where = _where(connection, filters)
+    where = where_of(connection, filters)
     lists = (sql.ask(connection, f"lists/{name}", **where, limit=-1) for name in _LISTS)
     return sum(1 for rows in lists for _ in rows)
 

@@ -123,6 +123,13 @@ def _painted(colour: str | None = None, **style: bool) -> Callable[..., Shown]:
     return paint
 
 
+def _as_markdown(text: object) -> Shown:
+    """Return a text as one line of Markdown that obeys nothing in it."""
+    from ..ask.export import escaped
+
+    return Shown(escaped(one_line(str(text))))
+
+
 # -- in a page -------------------------------------------------------------------------------------
 
 
@@ -181,11 +188,13 @@ def _quoted(text: object) -> Shown:
 _FILTERS: dict[str, Any] = {
     "besides": lambda branch, project: terminal.branch_besides(project or None, branch or None),
     "cut": _cut,
+    "day": lambda text: Shown(terminal.day(f"{text}T12:00")),
     "facts": facts,
     "heading": _heading,
     "highlighted": _highlighted,
     "line": _line,
     "many": terminal.many,
+    "markdown": _as_markdown,
     "moment": terminal.moment,
     "quoted": _quoted,
     "repr": repr,

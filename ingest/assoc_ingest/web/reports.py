@@ -58,7 +58,8 @@ def links(datasette: Datasette, database: str) -> list[tuple[str, str, str]]:
 async def _view(name: str, datasette: Datasette, request: Request) -> Response:
     question, database = named(name), pages.named(request, "database")
     here = f"{datasette.urls.database(database)}/-/{name}"
-    fields = [one for one in question.parameters() if not one.field.needs_disk]
+    asked = (one for one in question.parameters() if not one.field.is_option)
+    fields = [one for one in asked if not one.field.needs_disk]
     given = {one.name: (request.args.get(one.name) or "").strip() for one in fields}
     if any(len(value) > _LONGEST for value in given.values()):
         raise PageError(400, f"A value is longer than {_LONGEST:,} characters.")

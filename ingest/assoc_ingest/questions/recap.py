@@ -1,0 +1,406 @@
+"""`recap`: what was done in a period, by day and repository."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from .question import Field, FilterFields, Reader, Size, question
+from .recent import Said, ending, where_of
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from ..ask.filters import Filters
+    from ..ask.refs import Names
+    from ..ask.usage import Spent
+
+_THIS = ("week", "month", "year")
+_OPEN = 100
+_LISTED = 10  # open items and files that are named
+
+Place = tuple[int, str | None]
+"""A session, and the day unless the whole period is one."""
+Rows = dict[Place, list["sqlite3.Row"]]
+
+
+@dataclass
+class Commit:
+    """A commit as the conversation's own git command printed it."""
+
+    ref: str | None
+    hash: str
+    subject: str
+    branch: str
+
+
+@dataclass
+class Done:
+    """What was done in a conversation on a day or, by repository, in the whole period."""
+
+    key: str | None
+    title: str | None
+    day: Annotated[str | None, "Local date; null by repository."]
+    repository: Annotated[str | None, "The project; of a worktree, its repository."]
+    started: str | None
+    ended: str | None
+    state: Annotated[str | None, "How the conversation ended, unless it went on later."]
+    prompts: int
+    commits: list[Commit]
+    pull_requests: Annotated[list[str], "Addresses."]
+    files: Annotated[list[str], "Files that were edited, relative to the repository if inside."]
+    cost_usd: float | None
+    is_lower_bound: bool
+    outcome: Annotated[Said | None, "The last answer, unless the conversation went on later."]
+    is_short: Annotated[bool, "At most one prompt, and no tool was called."]
+    _session: int
+    _repository: int | None
+    _path: str | None
+    _about: str
+
+
+@dataclass
+class Left:
+    """An open item."""
+
+    kind: Annotated[str, "task, todo, inbox, plan or session"]
+    key: str | None
+    text: str | None
+    status: str | None
+    project: str | None
+
+
+@dataclass
+class Group:
+    """What was done on one day in one repository."""
+
+    day: str | None
+    repository: str | None
+    about: str
+    items: list[Done]
+    """Those that are not short."""
+    short: int
+
+
+@dataclass
+class Recap:
+    """What was done in a period, and what of it is open."""
+
+    since: Annotated[str | None, "When the period starts, UTC."]
+    until: Annotated[str | None, "When it ends; null if it has not ended."]
+    conversations: Annotated[int, "Number of conversations."]
+    repositories: Annotated[int, "Number of repositories."]
+    commits: Annotated[int, "Number of commits."]
+    pull_requests: Annotated[int, "Number of pull requests."]
+    files: Annotated[int, "Number of files that were edited."]
+    cost_usd: Annotated[float | None, "What all responses of the period cost."]
+    estimated_cost_usd: Annotated[float | None, "An estimate, if the cost is a lower bound."]
+    is_lower_bound: Annotated[bool, "Does the cost leave something out?"]
+    open: Annotated[list[Left], "The newest open items of the period."]
+    open_count: Annotated[int, "All open items of the period, at most 100."]
+    nothing: Annotated[dict[str, object] | None, "why there are no items"]
+    total: Annotated[int, "Rows: conversations, counted on each of their days."]
+    items: Annotated[list[Done], "Conversations, by day and repository, the newest first."]
+    _has_more_open: bool
+    _groups: list[Group]
+    _about: str
+    _period: str
+    _is_markdown: bool
+    _newest: str
+    """The day of the newest conversation, if nothing was done in the period."""
+    _why: list[str]
+
+
+@question(
+    "Recap",
+    items="conversations",
+    about="",
+    tables=("responses", "prices"),
+    terminal=Size(0), json=Size(100), web=Size(500),
+)  # fmt: skip
+def recap(
+    reader: Reader,
+    when: Annotated[
+        str | None,
+        Field(
+            "today, yesterday, week, month, last week, 7d or a date.",
+            name="[WHEN]",
+            is_argument=True,
+            joins=lambda text: True,
+        ),
+    ] = None,
+    *,
+    by: Annotated[
+        Literal["day", "repository"], Field("One list for each day, or one for each repository.")
+    ] = "day",
+    markdown: Annotated[bool, Field("Print Markdown.", is_option=True)] = False,
+    filters: Annotated[Filters, FilterFields(("project", "cwd", "since", "until"))],
+) -> Recap:
+    """Recap what was done: outcomes, commits, files, cost, and what is open.
+
+    WHEN is today (the default), yesterday, week, month or year (the current one, so far), last
+    week, monday, 7d or a date. Work in a worktree belongs to its repository. A conversation of
+    several days is listed on each, with what was done then. Commits are those that git printed in
+    a conversation.
+
+    \b
+    Examples:
+      assoc-ingest recap yesterday
+      assoc-ingest recap last week --by repository --markdown
+    """
+    from .. import sql
+    from ..ask.filters import nothing
+    from ..ask.refs import Names
+    from ..ask.usage import rates, spent
+    from ..terminal import many, moment
+
+    filters = _limited(filters, when)
+    where = where_of(reader.db, filters)
+    sessions = {
+        row["id"]: row for row in sql.ask(reader.db, "lists/sessions", **where, limit=-1).fetchall()
+    }
+    rate = rates(reader.db)
+
+    def spent_by(done: Sequence[Done]) -> Spent:
+        places = ((one._session, one.day) for one in done)
+        return spent(reader.db, [row for place in places for row in usage.get(place, ())], rate)
+
+    done, usage = _done(reader, sessions, where, is_by_day=by == "day")
+    names = Names(reader.db)
+    paths: dict[str | None, set[str | None]] = {}
+    for one in done:
+        paths.setdefault(one.repository, set()).add(one._path)
+    last = {one._session: one for one in reversed(done)}
+    for one in done:
+        cost = spent_by([one])
+        one.cost_usd = cost.cost_usd
+        one._about = ", ".join(
+            filter(None, (many(one.prompts, "prompt") if one.prompts else "", _about([one], cost)))
+        )
+        row = sessions[one._session]
+        if last[one._session] is one and not (where["until"] and row["ended_at"] >= where["until"]):
+            one.state, outcome = ending(reader.db, one._session, names, reader.mask)
+            one.outcome = Said(outcome.ref, outcome.text) if outcome else None
+    items = reader.page(done)
+    groups = [[*rows] for _, rows in groupby(items, lambda one: (one.day, one._repository))]
+    # Not only of the last month: what was left open in that period.
+    open_rows = sql.ask(reader.db, "lists/open", **where, all=1, limit=_OPEN + 1) if done else ()
+    left = [*open_rows]
+    why, newest = None, None
+    if not done:
+        why = nothing(filters, lambda other: _count(reader.db, other))
+        newest = sql.ask(reader.db, "pages/newest_session").fetchone()["ended_at"]
+    total = spent_by(done)
+    return Recap(
+        since=_text(where["since"]),
+        until=_text(where["until"]),
+        conversations=len({one._session for one in done}),
+        repositories=len({one._repository for one in done}),
+        commits=sum(len(one.commits) for one in done),
+        pull_requests=len({url for one in done for url in one.pull_requests}),
+        files=_file_count(done),
+        cost_usd=total.cost_usd,
+        estimated_cost_usd=total.estimate and total.estimate.cost_usd,
+        is_lower_bound=bool(total.partial or total.unpriced),
+        open=[_left(reader, row) for row in left[:_LISTED]],
+        open_count=min(len(left), _OPEN),
+        nothing=why and why.as_json(),
+        total=len(done),
+        items=[*items],
+        _has_more_open=len(left) > _OPEN,
+        _groups=[
+            Group(
+                rows[0].day,
+                rows[0].repository if len(paths[rows[0].repository]) == 1 else rows[0]._path,
+                _about(rows, spent_by(rows), is_sum=True),
+                [one for one in rows if not one.is_short], sum(one.is_short for one in rows),
+            )
+            for rows in groups
+        ],
+        _about=_about(done, total, is_sum=True),
+        _period=_period(where["since"], where["until"]),
+        _is_markdown=markdown,
+        _newest=moment(newest)[:10],
+        _why=[*why.lines("conversation")] if why else [],
+    )  # fmt: skip
+
+
+def _limited(filters: Filters, when: str | None) -> Filters:
+    """Return the filters with the period: the present day if none is given."""
+    from ..ask.filters import period
+    from ..errors import UsageError
+
+    if filters.since or filters.until:
+        if when:
+            raise UsageError("Give a period, or --since and --until, not both.")
+        return filters
+    text = " ".join((when or "today").split())
+    text = f"this {text}" if text.lower() in _THIS else text
+    start, end = period(text)
+    # 7d and 12h name the moment from which on: what has not ended has no end.
+    return replace(filters, since=text, until=None if start == end else text)
+
+
+def _count(connection: sqlite3.Connection, filters: Filters) -> int:
+    from .. import sql
+
+    where = where_of(connection, filters)
+    return len(sql.ask(connection, "lists/sessions", **where, limit=-1).fetchall())
+
+
+def _period(since: object, until: object) -> str:
+    from ..ask.filters import as_given
+
+    first = as_given("since", str(since)) if since else ""
+    last = as_given("until", str(until)) if until else ""
+    if first == last:
+        return first
+    return " to ".join(filter(None, (first, last))) if last else f"since {first}"
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+# -- what was done ---------------------------------------------------------------------------------
+
+
+def _done(
+    reader: Reader,
+    sessions: Mapping[int, sqlite3.Row],
+    where: Mapping[str, object],
+    *,
+    is_by_day: bool,
+) -> tuple[list[Done], Rows]:
+    """Return what was done, by day, then by repository, the newest first; and the responses."""
+    from .. import sql
+    from ..ask.refs import Names, short_key
+
+    given = {"sessions": json.dumps([*sessions]), "since": where["since"], "until": where["until"]}
+
+    def by_place(name: str) -> Rows:
+        rows: Rows = {}
+        for row in sql.ask(reader.db, f"pages/recap_{name}", **given):
+            place = row["session_id"], row["day"] if is_by_day else None
+            rows.setdefault(place, []).append(row)
+        return rows
+
+    homes = {
+        row["id"]: row
+        for row in sql.ask(reader.db, "pages/recap_sessions", sessions=given["sessions"])
+    }
+    prompts, usage = by_place("prompts"), by_place("usage")
+    calls, links = by_place("calls"), by_place("links")
+    made = _commits(reader, calls, Names(reader.db))
+    done = []
+    for place in {**prompts, **usage, **calls, **links}:
+        session, day = place
+        row, home = sessions[session], homes[session]
+        spoken = [*prompts.get(place, ()), *usage.get(place, ())]
+        acted = [*calls.get(place, ()), *links.get(place, ())]
+        starts = [one["started_at"] for one in spoken] + [one["timestamp"] for one in acted]
+        ends = [one["ended_at"] for one in spoken] + [one["timestamp"] for one in acted]
+        done.append(
+            Done(
+                key=short_key(reader.db, row["session_key"]),
+                title=row["title"],
+                day=day,
+                repository=home["repository"],
+                started=min(starts),
+                ended=max(ends),
+                state=None,
+                prompts=sum(one["prompts"] for one in prompts.get(place, ())),
+                commits=made.get(place, []),
+                pull_requests=[*dict.fromkeys(one["url"] for one in links.get(place, ()))],
+                files=_files(calls.get(place, ()), home),
+                cost_usd=None,
+                is_lower_bound=any(
+                    one["partial"] or one["unpriced"] for one in usage.get(place, ())
+                ),
+                outcome=None,
+                is_short=row["prompt_count"] <= 1 and not row["tool_call_count"],
+                _session=session,
+                _repository=home["repository_id"],
+                _path=home["repository_path"] or home["path"],
+                _about="",
+            )
+        )
+    newest: dict[tuple[str | None, int | None], str] = {}
+    for one in done:
+        group = one.day, one._repository
+        newest[group] = max(newest.get(group, ""), one.ended or "")
+    done.sort(key=lambda one: (one.ended or "", one._session), reverse=True)
+    done.sort(key=lambda one: (one.day or "", newest[one.day, one._repository]), reverse=True)
+    return done, usage
+
+
+def _commits(reader: Reader, calls: Rows, names: Names) -> dict[Place, list[Commit]]:
+    """Return the commits of conversations, each where it was made first."""
+    from ..ask.blame import made_in, texts_of
+
+    runs = [(place, row) for place, rows in calls.items() for row in rows if row["action"] == "run"]
+    runs.sort(key=lambda run: run[1]["timestamp"])
+    texts = texts_of(reader.db, (row[name] for _, row in runs for name in ("call_id", "result_id")))
+    made: dict[Place, list[Commit]] = {}
+    hashes = set()
+    for place, row in runs:
+        for commit in made_in(texts.get(row["call_id"], ""), texts.get(row["result_id"], "")):
+            if commit.is_replayed or commit.hash in hashes:
+                continue
+            hashes.add(commit.hash)
+            ref = names.of(row["file_id"], row["byte_offset"])
+            subject = reader.mask(commit.subject)
+            made.setdefault(place, []).append(Commit(ref, commit.hash, subject, commit.branch))
+    return made
+
+
+def _files(calls: Sequence[sqlite3.Row], home: sqlite3.Row) -> list[str]:
+    """Return the edited files, each once, those of the repository relative to it."""
+    from ..paths import slashed
+
+    bases = [
+        slashed(base).rstrip("/") + "/"
+        for base in (home["path"], home["repository_path"], home["cwd"])
+        if base
+    ]
+    files = {}
+    for row in calls:
+        if row["action"] == "edit" and row["path"]:
+            path = slashed(row["path"])
+            base = next((base for base in bases if path.startswith(base)), "")
+            files[path[len(base) :]] = True
+    return [*files]
+
+
+def _file_count(done: Sequence[Done]) -> int:
+    return len({(one._repository, path) for one in done for path in one.files})
+
+
+def _about(done: Sequence[Done], spent: Spent, *, is_sum: bool = False) -> str:
+    """Return what these add up to, in a phrase."""
+    from ..terminal import many
+
+    repositories = len({one._repository for one in done})
+    parts = [many(len({one._session for one in done}), "conversation")] if is_sum else []
+    if repositories > 1:
+        parts[0] += f" in {repositories:,} repositories"
+    counts = {
+        "commit": sum(len(one.commits) for one in done),
+        "pull request": len({url for one in done for url in one.pull_requests}),
+        "file": _file_count(done),
+    }
+    parts += [many(count, noun) for noun, count in counts.items() if count]
+    return ", ".join(filter(None, [*parts, spent.cost()]))
+
+
+def _left(reader: Reader, row: sqlite3.Row) -> Left:
+    from ..ask.refs import short_key
+
+    key = row["session_key"]
+    return Left(
+        row["what"], short_key(reader.db, str(key)) if key else None,
+        row["text"], row["status"], row["project"],
+    )  # fmt: skip
