@@ -21,6 +21,7 @@ from contextlib import closing, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,6 +36,7 @@ from assoc_ingest.store import changes, database
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync import prices
 from assoc_ingest.sync.run import sync
+from assoc_ingest.workers import FAILED, _Worker, _WorkerDiedError
 
 sys.dont_write_bytecode = False  # else each process compiles all modules and tests anew
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -202,6 +204,40 @@ def _all_writes_are_noted(
         monkeypatch.setattr(database, "open_writer", open_and_guard)
     yield
     assert refused == [], "written outside of a transaction"
+
+
+@pytest.fixture(autouse=True)
+def _no_worker_fails(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Fail a test in which a worker failed. Nothing else shows it: the writer does its job again.
+
+    Some tests let one fail: `@pytest.mark.workers_fail`.
+    """
+    failures: list[str] = []
+    ended: WeakSet[_Worker] = WeakSet()
+    kill, receive = _Worker.kill, _Worker._next
+
+    def note_end(worker: _Worker) -> None:
+        ended.add(worker)
+        kill(worker)
+
+    def note_failure(worker: _Worker) -> tuple[bytes, bytes]:
+        try:
+            tag, data = receive(worker)
+        except _WorkerDiedError:
+            if worker not in ended:
+                failures.append("died")
+            raise
+        if tag == FAILED:
+            failures.append(data.decode())
+        return tag, data
+
+    monkeypatch.setattr(_Worker, "kill", note_end)
+    monkeypatch.setattr(_Worker, "_next", note_failure)
+    yield
+    if request.node.get_closest_marker("workers_fail") is None:
+        assert failures == [], "workers failed"
 
 
 @pytest.fixture

@@ -332,6 +332,7 @@ def _without_files(rows: dict) -> dict:
 
 
 @pytest.mark.slow
+@pytest.mark.workers_fail
 @posix
 @pytest.mark.parametrize("what", [stuck.FATAL, stuck.FAILING, stuck.STUCK])
 def test_what_a_worker_fails_to_parse_again_is_not_lost(
@@ -426,6 +427,7 @@ def test_jobs_says_how_many_processes_read(
 
 
 @pytest.mark.slow
+@pytest.mark.workers_fail
 @posix
 @pytest.mark.parametrize("what", [stuck.FATAL, stuck.FAILING, stuck.STUCK])
 def test_what_a_worker_fails_to_check_is_checked_or_told(
@@ -500,6 +502,7 @@ def odd() -> Iterator[None]:
 
 
 @pytest.mark.slow
+@pytest.mark.workers_fail
 @posix
 @pytest.mark.usefixtures("odd")
 @pytest.mark.parametrize("what", [stuck.FATAL, stuck.FAILING])
@@ -541,6 +544,7 @@ def test_without_workers_the_writer_reads(home: Path, fresh: Fresh, expected: di
 
 
 @pytest.mark.slow
+@pytest.mark.workers_fail
 @pytest.mark.usefixtures("odd")
 def test_a_parser_that_never_ends_costs_its_file_and_no_other(
     home: Path, fresh: Fresh, started: list[_Worker]
@@ -577,6 +581,7 @@ def worker() -> Iterator[_Worker]:
 
 
 @pytest.mark.slow
+@pytest.mark.workers_fail
 def test_the_time_of_each_piece_counts_and_not_that_of_all(worker: _Worker) -> None:
     job = stuck.Pieces(seconds=2, count=7, size=10, takes=0.5)
     assert worker.do(job) == [[bytes(10)] * 7]
