@@ -104,6 +104,11 @@ def test_a_token_is_found_whatever_stands_around_it(around: str) -> None:
         assert [secret.text for secret in secrets] == [text], around
 
 
+def test_a_token_is_found_though_signs_follow_its_prefix() -> None:
+    text = planted()["grafana"].replace("glsa_", "glsa_+/", 1)
+    assert [secret.text for secret in found(f"token {text} ")] == [text]
+
+
 def test_escapes_of_json_hide_nothing() -> None:
     text = planted()["gitlab"]
     for escaped in (text.replace("-", "\\u002d"), text.replace("-", "\\\\u002D")):
@@ -126,6 +131,12 @@ def test_two_credentials_inside_of_what_is_called_a_password_are_both_found() ->
     first, second = planted()["github"], planted()["gitlab"]
     text = f"export DB_PASSWORD=Zq93kd.{first}:{second}"
     assert [text[secret.start : secret.end] for secret in found(text)] == [first, second]
+
+
+def test_a_private_key_in_a_log_ends_with_its_line() -> None:
+    whole = private_key().replace("\n", "\\n")
+    assert len(found(whole)) == 1
+    assert found(whole.removesuffix("-----") + "\n-----") == []
 
 
 def test_a_private_key_is_one_however_its_lines_are_broken() -> None:

@@ -27,9 +27,10 @@ from collections.abc import Generator, Iterable, Iterator
 from itertools import chain
 from math import log2
 from string import ascii_letters, ascii_uppercase, digits
+from typing import NamedTuple
 
 from . import rules
-from .rules import BY_PREFIX, NAMES, Rule, Secret, is_placeholder
+from .rules import BY_PREFIX, NAMES, Secret, is_placeholder
 
 LONGEST = 24 * 1024
 """The most bytes of a credential, with the name before it: a key block of 20,000 and its header."""
@@ -45,46 +46,51 @@ def find(data: bytes, *, is_log: bool) -> list[Secret]:
 
     In a log, none goes beyond the end of its line.
     """
-    view, text, seen = _seen(data.decode("latin-1"), data)
+    view, candidates = _candidates(data.decode("latin-1"), is_log=is_log)
     found: list[Secret] = []
     end = 0
-    candidates = [*_tokens(text, seen), *_values(text, seen, is_log=is_log)]
     # If two overlap, the one that a rule of its own describes wins.
-    for secret in sorted(candidates, key=_order):
+    certain = (candidate.certain for candidate in candidates if candidate.certain is not None)
+    for secret in sorted(certain, key=_order):
         if secret.start >= end:
             found.append(secret)
             end = secret.end
         elif found[-1].rule in _VAGUE and secret.rule not in _VAGUE:
             found[-1] = secret
             end = secret.end  # another one can follow inside the vague one
-    return found if view is None else [view.placed(secret) for secret in found]
+    return [view.placed(secret) for secret in found]
 
 
 def find_all(data: bytes | str, *, is_log: bool) -> list[Secret]:
     """Return possible credentials in bytes or in a text, in order; no two of them overlap."""
-    if isinstance(data, bytes):
-        view, text, seen = _seen(data.decode("latin-1"), data)
-    else:
-        view, text, seen = _seen(data, None)
-    candidates = [*_begun_tokens(text, seen), *_values(text, seen, is_log=is_log, is_all=True)]
+    raw = data.decode("latin-1") if isinstance(data, bytes) else data
+    view, candidates = _candidates(raw, is_log=is_log)
     found: list[Secret] = []
-    for secret in sorted(candidates, key=_order):
+    for secret in sorted((candidate.possible for candidate in candidates), key=_order):
         if found and secret.start < found[-1].end:
             last = found[-1]
             named = secret if last.rule in _VAGUE and secret.rule not in _VAGUE else last
             found[-1] = named._replace(start=last.start, end=max(last.end, secret.end))
         else:
             found.append(secret)
-    return found if view is None else [view.placed(secret) for secret in found]
+    return [view.placed(secret) for secret in found]
 
 
-def _seen(raw: str, data: bytes | None) -> tuple[_View | None, str, bytes]:
-    """Return a text without escapes, and the same as bytes, with `?` for letters beyond Latin-1."""
-    escapes = sorted(_escapes(raw))
-    if not escapes:
-        return None, raw, raw.encode("latin-1", "replace") if data is None else data
-    view = _View(raw, escapes)
-    return view, view.text, view.text.encode("latin-1", "replace")
+class _Candidate(NamedTuple):
+    """What looks like a credential: as far as a mask covers it, and what a report says of it."""
+
+    possible: Secret
+    certain: Secret | None
+    """Lies within the possible one."""
+
+
+def _candidates(raw: str, *, is_log: bool) -> tuple[_View, list[_Candidate]]:
+    """Return what looks like a credential in a text without its escapes, in any order."""
+    view = _View(raw, sorted(_escapes(raw)))
+    text = view.text
+    seen = text.encode("latin-1", "replace")  # `?` for letters beyond Latin-1
+    tokens = chain(_tokens(text, seen), _web_tokens(text, seen))
+    return view, [*tokens, *_keys(text, seen, is_log=is_log), *_values(text, seen)]
 
 
 def find_in(pieces: Iterable[tuple[int, bytes]], *, is_log: bool) -> Iterator[Secret]:
@@ -165,11 +171,6 @@ def _escapes(raw: str) -> Iterator[tuple[int, int, str]]:
 
 # -- tokens of providers ---------------------------------------------------------------------------
 
-_RUN = b"a" * 20  # an AWS access key has 20 letters, all others more
-_IN_TOKEN = bytes(
-    ord("a") if chr(code).isascii() and (chr(code).isalnum() or chr(code) in "_.-~") else ord(" ")
-    for code in range(256)
-)
 _token = re.compile(
     "|".join(
         f"({re.escape(prefix)}{rule.letters}{{{rule.least},}}+"
@@ -177,89 +178,45 @@ _token = re.compile(
         for prefix, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))
     )
 ).match
-"""Text that begins with a prefix; `_rule_of` returns its rule."""
+"""Text that begins with a prefix; `_RULES` has the rule of each group."""
 _RULES = [rule for _, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))]
-_STARTS: dict[str, tuple[str, ...]] = {"eyJ": ()}
-for _prefix in sorted(BY_PREFIX, key=len, reverse=True):
-    _STARTS[_prefix[:3]] = (*_STARTS.get(_prefix[:3], ()), _prefix)
-_inner = re.compile(  # grouped by the first letter, which halves the time
-    "[_.~-](?:"
-    + "|".join(
-        f"{re.escape(letter)}(?:"
-        + "|".join(
-            re.escape(start[1:]) for start in _STARTS if start[0] == letter and start != "eyJ"
-        )
-        + ")"
-        for letter in sorted({prefix[0] for prefix in BY_PREFIX})
-    )
-    + ")"
-)
-_WITH_SLASHES = tuple(prefix.encode() for prefix in BY_PREFIX if "/" in prefix)
 _base64 = re.compile(r"[A-Za-z0-9+/]*+").fullmatch
 
 
-def _rule_of(match: re.Match[str]) -> Rule:
-    return _RULES[(match.lastindex or 1) - 1]
+def _tokens(text: str, seen: bytes) -> Iterator[_Candidate]:
+    """Yield text that begins and continues like a token, except inside words."""
+    end = 0
+    for start in sorted(_beginnings(text, seen)):
+        match = _token(text, start) if start >= end else None
+        if match is None:
+            continue
+        rule = _RULES[(match.lastindex or 1) - 1]
+        prefix = next(prefix for prefix in rule.prefixes if match[0].startswith(prefix))
+        value = match[0].rstrip(".")
+        rest = value[len(prefix) :]
+        is_in_word = _is_in_word(text, start)
+        if rule.is_word and is_in_word:
+            continue
+        is_random = _is_random(rest)
+        if not (rule.is_cut or is_random or _is_random(match[0])):
+            continue  # the name of something
+        end = match.end()
+        certain = None
+        if (
+            is_random
+            and rule.lengths[0] <= len(rest) <= rule.lengths[1]
+            and ("/" in prefix or not is_in_word)
+            and not _goes_on(text, start + len(value))
+            and not _is_in_base64(text, start)
+        ):
+            certain = Secret(rule.name, rule.kind, start, start + len(value), value, prefix)
+        yield _Candidate(Secret(rule.name, rule.kind, start, end, match[0], prefix), certain)
 
 
-def _tokens(text: str, seen: bytes) -> Iterator[Secret]:
-    """Yield the credentials with a prefix in a text, and in the same as bytes, in any order."""
-    shape = seen.translate(_IN_TOKEN)
-    start = shape.find(_RUN)
-    while start >= 0:
-        end = shape.find(b" ", start + len(_RUN))
-        if end < 0:
-            end = len(shape)
-        low = start
-        if text[low - 1 : low] == "\\" and text[low] in "nrtbf":
-            low += 1  # behind an escaped line break
-        if text[low : low + 3] in _STARTS or _inner.search(text, low, end) is not None:
-            yield from _in_run(text, low, end)
-        start = shape.find(_RUN, end)
-    for prefix in _WITH_SLASHES:
-        start = seen.find(prefix)
-        while start >= 0:
-            match = _begun(text, start)
-            yield from () if match is None else _issued(text, match)
-            start = seen.find(prefix, start + len(prefix) if match is None else match.end())
-
-
-def _in_run(text: str, start: int, end: int) -> Iterator[Secret]:
-    if text.startswith("eyJ", start):
-        yield from _web_token(text, start)
-    while start < end:
-        match = _begun(text, start)
-        if match is not None:
-            yield from _issued(text, match)
-            start = match.end()
-        inner = _inner.search(text, start, end)
-        start = inner.start() + 1 if inner is not None else end
-
-
-def _begun(text: str, start: int) -> re.Match[str] | None:
-    """Return the match at a place that begins with a prefix and continues with its letters."""
-    if any(text.startswith(prefix, start) for prefix in _STARTS.get(text[start : start + 3], ())):
-        return _token(text, start)
-    return None
-
-
-def _issued(text: str, match: re.Match[str]) -> Iterator[Secret]:
-    rule = _rule_of(match)
-    prefix = next(prefix for prefix in rule.prefixes if match[0].startswith(prefix))
-    start, end = match.start(), match.start() + len(match[0].rstrip("."))
-    rest = text[start + len(prefix) : end]
-    least, most = rule.lengths
-    if not least <= len(rest) <= most or not _is_random(rest):
-        return
+def _goes_on(text: str, end: int) -> bool:
+    """Is it a longer word, which only begins like a token?"""
     behind = text[end : end + 1]
-    if _is_letter(behind) or behind in ("_", "-"):
-        return  # a longer word, which only begins like it
-    before = text[start - 1 : start]
-    if before in ("+", "/") and _is_in_base64(text, start):
-        return
-    if rule.is_word and _is_letter(before) and text[start - 2 : start - 1] != "\\":
-        return
-    yield Secret(rule.name, rule.kind, start, end, text[start:end], prefix)
+    return _is_letter(behind) or behind in ("_", "-")
 
 
 def _is_letter(text: str) -> bool:
@@ -268,21 +225,30 @@ def _is_letter(text: str) -> bool:
 
 def _is_in_base64(text: str, start: int) -> bool:
     """Is there so much base64 before it that it must be part of an image?"""
-    return _base64(text[max(0, start - 60) : start]) is not None and start >= 60
+    if start < 60 or text[start - 1] not in "+/":
+        return False
+    return _base64(text[start - 60 : start]) is not None
 
 
-def _web_token(text: str, start: int) -> Iterator[Secret]:
-    match = rules.jwt.match(text, start)
-    if match is None:
-        return
-    parts = match[0].rstrip(".").split(".")
+def _web_tokens(text: str, seen: bytes) -> Iterator[_Candidate]:
+    end = 0
+    for begin in _web_begins.finditer(seen):
+        start = begin.end() - len("eyJ")
+        match = rules.jwt.match(text, start) if start >= end else None
+        if match is not None:
+            end = match.end()
+            value = match[0].rstrip(".")
+            possible = Secret("jwt", "JWT", start, end, match[0], "eyJ")
+            certain = possible._replace(end=start + len(value), text=value)
+            yield _Candidate(possible, certain if _is_web_token(value) else None)
+
+
+def _is_web_token(value: str) -> bool:
+    parts = value.split(".")
     if not (len(parts) in (3, 5) and len(parts[-1]) >= 16):
-        return
+        return False
     head, body = _decoded(parts[0]), _decoded(parts[1])
-    if b'"alg"' not in head or b'"1234567890"' in body:  # the example in every tutorial
-        return
-    end = start + len(match[0].rstrip("."))
-    yield Secret("jwt", "JWT", start, end, text[start:end], "eyJ")
+    return b'"alg"' in head and b'"1234567890"' not in body  # the example in every tutorial
 
 
 def _decoded(part: str) -> bytes:
@@ -359,30 +325,6 @@ _at_end = re.compile(f"(?:{'|'.join(_IN_CAPITALS)})[A-Z0-9]{{4,}}+(?=…?\\Z)")
 _LONGEST_CUT = 24
 
 
-def _begun_tokens(text: str, seen: bytes) -> Iterator[Secret]:
-    """Yield text that begins and continues like a token, except inside words."""
-    end = 0
-    for start in sorted(_beginnings(text, seen)):
-        match = _token(text, start) if start >= end else None
-        if match is None:
-            continue
-        rule = _rule_of(match)
-        prefix = next(prefix for prefix in rule.prefixes if match[0].startswith(prefix))
-        rest = match[0][len(prefix) :].rstrip(".")
-        if rule.is_word and _is_in_word(text, start):
-            continue
-        if not (rule.is_cut or _is_random(match[0]) or _is_random(rest)):
-            continue  # the name of something
-        end = match.end()
-        yield Secret(rule.name, rule.kind, start, end, match[0], prefix)
-    end = 0
-    for found in _web_begins.finditer(seen):
-        match = rules.jwt.match(text, found.end() - 3) if found.end() - 3 >= end else None
-        if match is not None:
-            end = match.end()
-            yield Secret("jwt", "JWT", *match.span(), match[0], "eyJ")
-
-
 def _beginnings(text: str, seen: bytes) -> set[int]:
     places = set()
     for match in chain.from_iterable(signs.finditer(text) for signs in _signs):
@@ -427,6 +369,7 @@ _OTHER_TOKENS = re.compile(
 """Text before `token` where it is not a credential."""
 _key_line = re.compile(r"[A-Za-z0-9+/=]{16,}+")
 _line_break = re.compile(r"\\{1,8}[nrt]")
+_KEY_BEGIN = b"-----BEGIN "
 _LEAST_KEY = 64  # letters of base64: an Ed25519 key has them
 _LONGEST_NAME = 64
 _LONGEST_HOST = 255
@@ -447,69 +390,48 @@ _setting_behind = re.compile(r"[^\s=]{1,40}=[^\s,;&\"'`\\]{1,200}[ ;&]{1,2}[A-Za
 _of_hex = re.compile(r"[0-9a-fA-F:.\[\]]*").fullmatch
 
 
-def _values(text: str, seen: bytes, *, is_log: bool, is_all: bool = False) -> Iterator[Secret]:
-    """Yield the credentials without a prefix in a text, and in the same as bytes, in any order.
+def _keys(text: str, seen: bytes, *, is_log: bool) -> Iterator[_Candidate]:
+    """Yield private keys from their header to their end, or as far as they go.
 
-    In a log, none goes beyond the end of its line. With `is_all`, a value may look like a word.
+    In a log, none goes beyond the end of its line.
     """
-    yield from (
-        _begun_keys(text, seen, is_log=is_log) if is_all else _keys(text, seen, is_log=is_log)
-    )
-    lower = seen.lower()
-    for rule, kind, start, end, is_sure in chain(
-        _named(text, lower), _in_headers(text, lower), _in_addresses(text, seen),
-        _in_password_lines(text, seen),
-    ):  # fmt: skip
-        value = text[start:end].rstrip(".")
-        is_random = _is_secret_value(value) and not is_placeholder(value)
-        if (is_random and rule != "cut") or (is_all and is_sure):
-            end = end if is_all else start + len(value)
-            yield Secret(rule, kind, start, end, text[start:end])
+    begin, end, line_end, masked = seen.find(_KEY_BEGIN), -1, -1, 0
+    while begin >= 0:
+        start, begin = begin, seen.find(_KEY_BEGIN, begin + 1)
+        header = rules.key_header.match(text, start)
+        if header is None:
+            continue
+        # Both are looked for once, not once for each header before them.
+        if line_end < header.end():
+            line_end = _next(text, "\n", header.end()) if is_log else len(text)
+        if end < header.end():
+            end = _next(text, rules.KEY_END, header.end())
+        behind = end + len(rules.KEY_END)
+        closing, is_ended = -1, behind <= min(line_end, header.end() + rules.LONGEST_KEY)
+        if is_ended:
+            closing = text.find("-----", behind, min(line_end, behind + _LONGEST_NAME))
+            stop = closing + 5 if closing >= 0 else behind
+        else:
+            lines = rules.key_lines.match(text, header.end(), line_end)
+            stop = lines.end() if lines is not None else header.end()
+        certain = None
+        if closing >= 0 and not header.end() <= begin < end:  # no other key begins in it
+            body = _key_letters(text[header.end() : end])
+            if len(body) >= _LEAST_KEY and _is_random(body[:_LEAST_KEY]):
+                certain = Secret("private key", "private key", start, stop, body, header[0])
+        if certain is None and start < masked:
+            continue
+        # Or only the words are there.
+        if is_ended or stop > header.end() or not text[stop : stop + 3].strip("…\n"):
+            masked = stop
+            value = text[start:stop]
+            possible = Secret("private key", "private key", start, stop, value, header[0])
+            yield _Candidate(possible, certain)
 
 
-def _keys(text: str, seen: bytes, *, is_log: bool) -> Iterator[Secret]:
-    place = seen.find(b"-----BEGIN ")
-    while place >= 0:
-        header = rules.key_header.match(text, place)
-        if header is not None:
-            limit = header.end() + rules.LONGEST_KEY
-            if is_log and (line_end := text.find("\n", header.end(), limit)) >= 0:
-                limit = line_end
-            end = text.find(rules.KEY_END, header.end(), limit)
-            if text.find("-----BEGIN ", header.end(), max(end, 0)) >= 0:
-                end = -1  # another one begins before it
-            closing = text.find("-----", end + len(rules.KEY_END), limit + 80) if end >= 0 else -1
-            body = _key_letters(text[header.end() : end]) if end >= 0 else ""
-            if closing >= 0 and len(body) >= _LEAST_KEY and _is_random(body[:_LEAST_KEY]):
-                kind = "private key"
-                yield Secret(kind, kind, place, closing + 5, body, header[0])
-                place = closing
-        place = seen.find(b"-----BEGIN ", place + 1)
-
-
-def _begun_keys(text: str, seen: bytes, *, is_log: bool) -> Iterator[Secret]:
-    """Yield private keys from their header to their end, or as far as they go."""
-    place = seen.find(b"-----BEGIN ")
-    while place >= 0:
-        header = rules.key_header.match(text, place)
-        if header is not None:
-            line_end = text.find("\n", header.end()) if is_log else -1
-            line_end = line_end if line_end >= 0 else len(text)
-            limit = min(line_end, header.end() + rules.LONGEST_KEY)
-            end = text.find(rules.KEY_END, header.end(), limit)
-            if end >= 0:
-                behind = end + len(rules.KEY_END)
-                closing = text.find("-----", behind, min(line_end, behind + 60))
-                stop = closing + 5 if closing >= 0 else behind
-            else:
-                lines = rules.key_lines.match(text, header.end(), line_end)
-                stop = lines.end() if lines is not None else header.end()
-            # Or only the words are there.
-            if end >= 0 or stop > header.end() or not text[stop : stop + 3].strip("…\n"):
-                kind = "private key"
-                yield Secret(kind, kind, place, stop, text[place:stop], header[0])
-                place = stop - 1
-        place = seen.find(b"-----BEGIN ", place + 1)
+def _next(text: str, needle: str, start: int) -> int:
+    place = text.find(needle, start)
+    return place if place >= 0 else len(text)
 
 
 def _key_letters(text: str) -> str:
@@ -519,6 +441,22 @@ def _key_letters(text: str) -> str:
 
 _Found = tuple[str, str, int, int, bool]
 """A rule, a kind, the position of the value, and whether it counts even if it looks like a word."""
+
+
+def _values(text: str, seen: bytes) -> Iterator[_Candidate]:
+    """Yield the credentials without a prefix in a text, and in the same as bytes, in any order."""
+    lower = seen.lower()
+    for rule, kind, start, end, is_sure in chain(
+        _named(text, lower), _in_headers(text, lower), _in_addresses(text, seen),
+        _in_password_lines(text, seen),
+    ):  # fmt: skip
+        possible = Secret(rule, kind, start, end, text[start:end])
+        value = possible.text.rstrip(".")
+        certain = None
+        if rule != "cut" and _is_secret_value(value) and not is_placeholder(value):
+            certain = possible._replace(end=start + len(value), text=value)
+        if is_sure or certain is not None:
+            yield _Candidate(possible, certain)
 
 
 def _named(text: str, lower: bytes) -> Iterator[_Found]:
