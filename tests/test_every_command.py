@@ -407,7 +407,8 @@ STUBS = (
     "systemctl",
     "launchctl",
 )
-_begins = re.compile(rf"(?:^|[\s`(])((?:{'|'.join(STUBS)}|cd|--root|--baseline) .*)")
+_begins = re.compile(rf"(?:^|[\s`(])((?:{'|'.join(STUBS)}|cd|--root|--baseline) (?! ).*)")
+"""Where a command begins. An agent in a column of a table has two spaces behind its name."""
 
 
 def touched_by(text: str, place: Path) -> list[str]:
