@@ -4,7 +4,7 @@ BIN = $(VENV)/bin
 SIZE = 200MB
 
 .PHONY: help setup test all changed mutants test-source thorough soak storm faults fleet-faults fleet-versions fuzz golden schema lint format types docs docs-check check wheel bench bench-pages bench-fleet bench-peers \
-	bench-compare bench-search home ci
+	bench-compare bench-search bench-memory home ci
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -96,6 +96,9 @@ bench-compare: ## compare the commit BASE with this checkout, on a home of SIZE 
 
 bench-search: ## ask searches with known answers; needs ASSOC_REAL_CORPUS for most of them
 	$(BIN)/python -m benchmarks.search $(ARGS)
+
+bench-memory: ## ask who made what, what ended an error, and what nothing answers; SETS="build/memory/..."
+	$(BIN)/python -m benchmarks.memory ask $(SETS) $(ARGS)
 
 home: ## write a synthetic home of 20 MB into build/home
 	$(BIN)/python benchmarks/generate.py build/home --bytes 20MB
