@@ -21,6 +21,7 @@ from tests.support.writing import OTHER, SESSION, THIRD, Object
 from assoc_ingest import git as git_program
 from assoc_ingest.ask.blame import Question, made_in, states
 from assoc_ingest.ask.blame import blame as find
+from assoc_ingest.ask.git_history import pull_request_in
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
 from assoc_ingest.store.database import open_reader
@@ -517,6 +518,72 @@ def test_a_number_of_several_repositories_is_ambiguous(shell: Shell, home: Path)
     assert shell("blame", "#12") == 2
     assert "2 repositories have a pull request 12" in shell.err
     assert blamed(shell, home, other) == [("mentioned", SESSION)]
+
+
+@pytest.mark.slow
+@needs_git
+def test_a_merged_pull_request_leads_to_its_commits_and_its_branch(
+    shell: Shell, home: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was opened on the site, by nobody who left a transcript."""
+    repository.git(0, "remote", "add", "origin", "git@github.com:Ada/garden.git")
+    repository.write("pool.py", "size = 1\n")
+    repository.commit(10, "Begin")
+    repository.git(20, "checkout", "-q", "-b", "larger-pool")
+    repository.write("pool.py", "size = 9\n")
+    printed = repository.commit(60, "Make the pool larger")
+    repository.git(70, "checkout", "-q", "main")
+    merge = "Merge pull request #12 from ada/larger-pool"
+    repository.git(600, "merge", "-q", "--no-ff", "larger-pool", "-m", merge, "-m", "A larger pool")
+    maker = Transcript(home, SESSION, repository.place)
+    maker.bash(60, 'git commit -am "Make the pool larger"', printed)
+    Transcript(home, OTHER, repository.place, branch="larger-pool").say("How large is it?", 300)
+    Transcript(home, THIRD, repository.place, branch="main").say("Hello", 300)
+    fourth = "44444444-4444-4444-8444-444444444444"
+    Transcript(home, fourth, repository.place, branch="larger-pool").say("Too late", 3000)
+    expected = [("committed", SESSION), ("branch", OTHER)]
+    monkeypatch.chdir(repository.place)
+    for name in ("#12", "ada/garden#12", "HEAD"):
+        assert blamed(shell, home, name) == expected, name
+    assert blamed(shell, home, "ada/orchard#12") == [], "another repository"
+    monkeypatch.chdir(home)
+    assert blamed(shell, home, "ada/garden#12") == [], "nobody knows its branch"
+
+
+@pytest.mark.slow
+@needs_git
+def test_a_squashed_commit_leads_to_the_pull_request_that_was_opened_with_its_title(
+    shell: Shell, home: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.write("pool.py", "size = 9\n")
+    repository.commit(600, "Make the pool larger (#12)")
+    opener = Transcript(home, SESSION, repository.place, branch="larger-pool")
+    opener.bash(60, 'gh pr create --title "Make the pool larger" --fill', "Creating a draft")
+    late = Transcript(home, OTHER, repository.place, branch="other")
+    late.bash(3000, 'gh pr create --title "Make the pool larger" --fill', "")
+    Transcript(home, THIRD, repository.place, branch="larger-pool").say("Is it large?", 30)
+    monkeypatch.chdir(repository.place)
+    assert blamed(shell, home, "HEAD") == [("linked", SESSION), ("branch", THIRD)]
+    assert blamed(shell, home, "#12") == [("made", SESSION), ("branch", THIRD)]
+
+
+@pytest.mark.parametrize(
+    ("subject", "body", "named"),
+    [
+        ("Merge pull request #12 from ada/pool", "A larger pool", ("12", "pool", "A larger pool")),
+        ("Make the pool larger (#12)", "", ("12", None, "Make the pool larger")),
+        ("Merge branch 'pool' into 'main'", "See merge request a/b!12", ("12", "pool", None)),
+        ("Merged in pool (pull request #12)", "", ("12", "pool", None)),
+        ("Merged PR 12: A larger pool", "", ("12", None, "A larger pool")),
+        ("Merge branch 'pool' into 'main'", "", None),
+        ('Revert "Make the pool larger (#12)"', "", None),
+        ("Make the pool larger, see #12", "", None),
+    ],
+)  # fmt: skip
+def test_the_message_of_a_merge_names_its_pull_request(
+    subject: str, body: str, named: tuple[str, str | None, str | None] | None
+) -> None:
+    assert pull_request_in(subject, body) == named
 
 
 # -- what is not there ----------------------------------------------------------------------------

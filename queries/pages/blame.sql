@@ -170,3 +170,35 @@ where i.kind = 'pull_request'
   )
 order by i.timestamp, i.id
 limit 200
+
+-- name: blame_branches
+-- Where branches were checked out
+-- Each stretch of a transcript with one of :branches, a JSON array, as its branch, at its first message
+-- with a time; only those that began until :until and went on after :since.
+select
+    c.value as branch,
+    m.timestamp,
+    m.file_id,
+    m.byte_offset,
+    m.session_id,
+    m.subagent_id
+from contexts c
+cross join messages m on m.id = (
+    select f.id
+    from messages f
+    where f.file_id = c.file_id and f.byte_offset >= c.byte_offset and f.timestamp is not null
+    order by f.byte_offset
+    limit 1
+)
+cross join sessions s on s.id = m.session_id
+where c.name = 'git_branch'
+  and c.value in (select value from json_each(coalesce(nullif(:branches, ''), '[]')))
+  and m.copy_of is null
+  and (coalesce(:until, '') = '' or m.timestamp <= :until)
+  and (coalesce(:since, '') = '' or coalesce(s.ended_at, m.timestamp) >= :since)
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
+order by m.timestamp
+limit 300

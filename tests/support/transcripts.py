@@ -11,10 +11,17 @@ from tests.support.writing import Object, at, call, dumps, result
 class Transcript:
     """Writes one conversation, call by call."""
 
-    def __init__(self, home: Path, session: str, cwd: str | Path, key: str = "-srv-demo") -> None:
+    def __init__(
+        self,
+        home: Path,
+        session: str,
+        cwd: str | Path,
+        key: str = "-srv-demo",
+        branch: str = "main",
+    ) -> None:
         self._path = home / "projects" / key / f"{session}.jsonl"
         self._envelope = {"sessionId": session, "cwd": str(cwd), "version": "2.1.100",
-                          "isSidechain": False, "gitBranch": "main"}  # fmt: skip
+                          "isSidechain": False, "gitBranch": branch}  # fmt: skip
         self._name = session[:4] + session[-4:]
         self._count = 0
         self._path.parent.mkdir(parents=True, exist_ok=True)

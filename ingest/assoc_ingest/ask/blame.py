@@ -25,139 +25,28 @@ import os
 import posixpath
 import re
 import sqlite3
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .. import git, sql
+from .. import sql
 from ..errors import NotFoundError, UsageError
 from ..fields import from_milliseconds, milliseconds
-from ..paths import (
-    comparable,
-    in_repository,
-    is_directory,
-    is_there,
-    is_windows,
-    real_path,
-    slashed,
-)
+from ..paths import comparable, in_repository, is_directory, is_there, is_windows, slashed
 from ..records import EDIT, OTHER, READ, RUN
 from ..terminal import one_line
 from . import query
 from .conversation import shortly
+from .git_history import Commit, GitHistory, Merge, history_at
 from .query import SAID, TOOLS, Term, bindable, in_scope
 
-# ------------------------------------------------------------------------------------------------
-# What git says of a repository on this disk: a commit, the commit of a line, earlier names.
-#
-# Nothing here is needed for an answer: where git, the repository or the commit is missing, or git
-# takes too long, the answer is None or empty.
-
-
-_SECONDS = 4.0
-_FORMAT = "%H%x00%at%x00%ct%x00%s"
-_HASH_LENGTHS = (40, 64)
-_MOST_RENAMES = 50
-_MOST_FILES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """A commit, as its repository has it."""
-
-    hash: str
-    subject: str
-    authored_at: str
-    """UTC; an amended, rebased or picked commit keeps it."""
-    committed_at: str
-
-
-class GitHistory:
-    """One repository. All questions together take a few seconds at most."""
-
-    def __init__(self, directory: str) -> None:
-        self.directory = directory
-        self._deadline = time.monotonic() + _SECONDS
-        self._filters: list[str] | None = None
-
-    def top(self) -> str | None:
-        """Return the directory of the working tree."""
-        found = self._ask("rev-parse", "--show-toplevel")
-        return found.rstrip("\n") if found else None
-
-    def commit(self, name: str) -> Commit | None:
-        """Return the commit that a hash names, or the beginning of one that only it has."""
-        found = self._ask("log", "-1", f"--format={_FORMAT}", "--end-of-options", name, "--")
-        parts = found.rstrip("\n").split("\0") if found else []
-        if len(parts) != 4 or not parts[1].isdigit() or not parts[2].isdigit():
-            return None
-        authored, committed = (from_milliseconds(int(part) * 1000) for part in parts[1:3])
-        if authored is None or committed is None:
-            return None
-        return Commit(parts[0], parts[3], authored, committed)
-
-    def files(self, name: str) -> list[str]:
-        """Return the files that a commit changed, relative to the top; of a merge, none."""
-        found = self._ask(
-            "diff-tree", "--root", "--no-commit-id", "--name-only", "-r", "-z",
-            "--no-ext-diff", "--no-textconv", "--end-of-options", name, "--",
-        )  # fmt: skip
-        return [path for path in (found or "").split("\0") if path][:_MOST_FILES]
-
-    def line(self, path: str, number: int) -> tuple[str, str] | None:
-        """Return the commit that a line of a file comes from, and the text of the line.
-
-        Of a line that is not committed, the hash is all zeros. `path` is absolute.
-        """
-        found = self._ask(
-            "blame", "--porcelain", "--no-textconv", "-L", f"{number},{number}", "--", path
-        )
-        lines = (found or "").split("\n")
-        head = lines[0].split(" ")[0]
-        text = next((line[1:] for line in lines[1:] if line.startswith("\t")), "")
-        return (head, text) if len(head) in _HASH_LENGTHS else None
-
-    def earlier_names(self, path: str) -> list[str]:
-        """Return the names that a file had before it was renamed, relative to the top."""
-        found = self._ask(
-            "log", "--follow", "--diff-filter=R", "--name-status", "--format=", "-z",
-            f"-{_MOST_RENAMES}", "--no-ext-diff", "--no-textconv", "--", path,
-        )  # fmt: skip
-        parts = (found or "").lstrip("\0\n").split("\0")
-        return [
-            old
-            for status, old in zip(parts[0::3], parts[1::3], strict=False)
-            if status.strip().startswith("R")
-        ]
-
-    def _ask(self, *arguments: str) -> str | None:
-        if self._filters is None:
-            self._filters = git.without_filters(self.directory, self._deadline)
-        if self._filters is None:
-            return None
-        found = git.ask(self.directory, (*self._filters, *arguments), self._deadline)
-        if found is None or len(found) > git.MOST_BYTES:
-            return None
-        return found.decode("utf-8", "backslashreplace")
-
-
-def history_at(directory: str | Path | None) -> GitHistory | None:
-    """Return the history of the repository around a directory, None if there is none to ask."""
-    if directory is None or not Path(directory).is_absolute() or not is_directory(directory):
-        return None
-    if not git.is_repository(str(directory)) or not git.is_installed():
-        return None
-    return GitHistory(str(real_path(directory)))
-
-
 GRADES = (
-    *("made", "committed", "linked", "replayed", "edited"),
+    *("made", "committed", "linked", "branch", "replayed", "edited"),
     *("read", "mentioned", "printed"),  # from which nothing follows
 )
 """The grades of evidence, the strongest first."""
 
-_SHOWING = GRADES[5:]
+_SHOWING = GRADES[6:]
 _ORDER = {grade: number for number, grade in enumerate(GRADES)}
 _LONGEST_SHOWN = 240  # letters of a text that is shown
 _SHORTEST = 6  # letters of a word that could tell something
@@ -275,7 +164,7 @@ _replaying = re.compile(r"\b(?:rebase|cherry-pick)\b").search
 _escape = re.compile(r"\\([\"'`$\\])")
 _QUOTES = "\"'"
 _BREAKS = "\r\n"
-_OPTIONS = ("-m ", "--message=", "--message ")
+_OPTIONS = ("-m ", "--message=", "--message ", "-t ", "--title=", "--title ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +245,10 @@ def subject_behind(line: str, printed: str) -> str | None:
 
 def states(command: str, subject: str) -> bool:
     """Does a command give a commit this subject, as an option or as a line of its own?"""
-    if not subject or _making(command) is None:
-        return False
+    return bool(subject) and _making(command) is not None and _gives(command, subject)
+
+
+def _gives(command: str, subject: str) -> bool:
     text = _escape.sub(r"\1", command)
     wanted = _escape.sub(r"\1", subject)
     at = text.find(wanted)
@@ -611,18 +502,31 @@ def evidence_of_commit(
     Raises UsageError where an abbreviated hash fits several commits.
     """
     commit = history.commit(wanted) if history is not None else None
-    known = CommitEvidence(wanted)
-    if commit is not None:
-        known.hash, known.subject, known.commit = commit.hash, commit.subject, commit
-    known.found += _printed(connection, known, project)
+    known = _known(commit) if commit is not None else CommitEvidence(wanted)
+    known.found += _commit_made(connection, known, project)
     known.found += _hash_said(connection, known, project)
-    made = {one.session for one in known.found if one.grade == "made"}
-    if known.subject and (commit is not None or not made):
-        by_subject = _by_subject(connection, known, project)
-        known.found += [one for one in by_subject if one.session not in made]
+    merge = history.merge_of(commit) if history is not None and commit is not None else None
+    if history is not None and merge is not None:
+        known.found += _of_merge(connection, merge, history, project)
     if with_files and commit is not None and history is not None:
         known.found += _commit_edits(connection, commit, history, project)
     return known
+
+
+def _known(commit: Commit) -> CommitEvidence:
+    return CommitEvidence(commit.hash, commit.subject, commit)
+
+
+def _commit_made(
+    connection: sqlite3.Connection, known: CommitEvidence, project: str | None
+) -> list[Evidence]:
+    """Return what tools printed of a commit, and the commands that gave it its subject."""
+    printed = list(_printed(connection, known, project))
+    made = {one.session for one in printed if one.grade == "made"}
+    if not known.subject or (known.commit is None and made):
+        return printed
+    by_subject = _by_subject(connection, known, project)
+    return [*printed, *(one for one in by_subject if one.session not in made)]
 
 
 # -- by the hash -----------------------------------------------------------------------------------
@@ -726,11 +630,7 @@ def _with_subject(connection: sqlite3.Connection, subject: str, project: str | N
     if not tokens:
         return []
     match = in_scope(TOOLS, Term(" ".join(tokens)).expression_at_line_starts())
-    actions = '["run", "other"]'
-    rows = sql.ask(
-        connection, "pages/blame_calls",
-        match=match, actions=actions, project=project, limit=_CALLS,
-    ).fetchall()  # fmt: skip
+    rows = _calls_with(connection, subject, project)
     texts = texts_of(connection, [row["call_id"] for row in rows])
     found: list[_Run] = []
     for row in rows:
@@ -751,6 +651,20 @@ def _with_subject(connection: sqlite3.Connection, subject: str, project: str | N
     return found
 
 
+def _calls_with(
+    connection: sqlite3.Connection, line: str, project: str | None
+) -> list[sqlite3.Row]:
+    """Return the commands, and the calls of unknown tools, that were given a line."""
+    tokens = query.TOKEN.findall(line)
+    if not tokens:
+        return []
+    return sql.ask(
+        connection, "pages/blame_calls",
+        match=in_scope(TOOLS, Term(" ".join(tokens)).expression_at_line_starts()),
+        actions=json.dumps(_CAN_COMMIT), project=project, limit=_CALLS,
+    ).fetchall()  # fmt: skip
+
+
 def _is_at(run: _Run, commit: Commit) -> bool:
     """Was a commit made while a command ran? Clocks have seconds, and hooks take a while."""
     _, started, ended = run
@@ -760,6 +674,20 @@ def _is_at(run: _Run, commit: Commit) -> bool:
     last = milliseconds(ended or started) + _SLACK
     times = (milliseconds(commit.authored_at), milliseconds(commit.committed_at))
     return any(first <= time <= last for time in times)
+
+
+# -- by the pull request ---------------------------------------------------------------------------
+
+
+def _of_merge(
+    connection: sqlite3.Connection, merge: Merge, history: GitHistory, project: str | None
+) -> Iterator[Evidence]:
+    """Yield what shows who made the pull request that a commit merged or squashed."""
+    stated = _stated(connection, PullRequest(merge.name.number), project)
+    own = stated.of_repositories(history.remotes())
+    for one in _pull_request_made(connection, own, merge, project):
+        if one.grade not in _SHOWING:
+            yield replace(one, grade="linked") if one.grade == "made" else one
 
 
 # -- by the files ----------------------------------------------------------------------------------
@@ -785,6 +713,9 @@ def _commit_edits(
 _PULL_WORDS = ("pull", "merge_requests", "pulls", "pull-requests", "pullrequests")
 _ROWS = 300
 _LONGEST_ADDRESS = 250
+_MERGED_COMMITS = 15  # of a pull request; each is looked for
+_SHARED_BRANCHES = (None, "", "HEAD", "main", "master", "trunk", "develop", "dev")
+"""From which nothing follows: everybody works on them."""
 
 _address = re.compile(
     r"(?:(https?)://)?([^\s/]{1,100})/([^\s]{1,200}?)/(?:-/)?"
@@ -837,30 +768,116 @@ def _at_address(scheme: str | None, host: str, path: str, number: str) -> PullRe
     return PullRequest(number, path.removesuffix(".git"), host)
 
 
+@dataclass(slots=True)
+class Stated:
+    """What conversations state of pull requests with one number, by repository."""
+
+    evidence: dict[PullRequest, list[Evidence]] = field(default_factory=dict)
+    addresses: dict[PullRequest, str] = field(default_factory=dict)
+
+    def of_repositories(self, remotes: Collection[tuple[str, str]]) -> list[Evidence]:
+        """Return what is stated of those of the repositories with these hosts and names."""
+        return [
+            one
+            for pull_request, listed in self.evidence.items()
+            if (pull_request.host, pull_request.repository) in remotes
+            for one in listed
+        ]
+
+
 def evidence_of_pull_request(
-    connection: sqlite3.Connection, wanted: PullRequest, project: str | None
+    connection: sqlite3.Connection,
+    wanted: PullRequest,
+    history: GitHistory | None,
+    project: str | None,
 ) -> tuple[list[Evidence], str | None]:
     """Return what there is of a pull request, and its address.
 
     Raises UsageError if several repositories have one with this number.
     """
-    found: dict[PullRequest, list[Evidence]] = {}
-    addresses: dict[PullRequest, str] = {}
-    for url, one in _all_of_number(connection, wanted, project):
-        pull_request = as_pull_request(url)
-        if pull_request is None or not _is_meant(wanted, pull_request):
-            continue
-        found.setdefault(pull_request, []).append(one)
-        known = addresses.get(pull_request)
-        if known is None or _is_for_programs(known):
-            addresses[pull_request] = url
-    if len(found) > 1:
-        listed = "".join(f"\n  {url}" for url in sorted(addresses.values())[:_LISTED])
+    stated = _stated(connection, wanted, project)
+    remotes = history.remotes() if history is not None else set()
+    here = [one for one in stated.evidence if (one.host, one.repository) in remotes]
+    meant = here or list(stated.evidence)
+    if len(meant) > 1:
+        listed = "".join(f"\n  {url}" for url in sorted(stated.addresses.values())[:_LISTED])
         raise UsageError(
-            f"{len(found)} repositories have a pull request {wanted.number}; give its address:"
+            f"{len(meant)} repositories have a pull request {wanted.number}; give its address:"
             f"{listed}"
         )
-    return next(iter(found.values()), []), next(iter(addresses.values()), None)
+    is_here = bool(here) or (not meant and _is_clone(wanted, remotes))
+    merge = history.merge(wanted.number) if history is not None and is_here else None
+    found = [one for pull_request in meant for one in stated.evidence[pull_request]]
+    found = list(_pull_request_made(connection, found, merge, project))
+    return found, next((stated.addresses[one] for one in meant), None)
+
+
+def _is_clone(wanted: PullRequest, remotes: Collection[tuple[str, str]]) -> bool:
+    """Is a repository with these remotes the one whose pull request is asked for?"""
+    if wanted.repository is None:
+        return True
+    return any(_is_meant(wanted, PullRequest(wanted.number, name, host)) for host, name in remotes)
+
+
+def _pull_request_made(
+    connection: sqlite3.Connection,
+    stated: list[Evidence],
+    merge: Merge | None,
+    project: str | None,
+) -> Iterator[Evidence]:
+    """Yield what is stated of a pull request, and what was done for it.
+
+    Its head branch is that of the merge, or the one on which a conversation opened it.
+    """
+    yield from stated
+    opened = [one for one in stated if one.grade in ("made", "linked")]
+    if merge is not None:
+        by_title = _opened(connection, merge, project)
+        opened += by_title
+        yield from by_title
+        for commit in merge.commits[:_MERGED_COMMITS]:
+            for one in _commit_made(connection, _known(commit), project):
+                if one.grade in ("made", "committed"):
+                    yield replace(one, grade="committed")
+    yield from _on_branch(connection, merge, opened, project)
+
+
+def _opened(connection: sqlite3.Connection, merge: Merge, project: str | None) -> list[Evidence]:
+    """Return the calls that opened a pull request with the title of one that was merged."""
+    title = merge.name.title or ""
+    rows = _calls_with(connection, title, project)
+    texts = texts_of(connection, [row["call_id"] for row in rows])
+    last = milliseconds(merge.commit.committed_at) + _SLACK
+    found = []
+    for row in rows:
+        command = strings_of(texts.get(row["call_id"], ""))
+        is_before = row["timestamp"] is not None and milliseconds(row["timestamp"]) <= last
+        if is_before and _creating(f"{row['tool']} {command}") and _gives(command, title):
+            found.append(_evidence(row, "made", f"opened a pull request with this title: {title}"))
+    return found
+
+
+def _on_branch(
+    connection: sqlite3.Connection,
+    merge: Merge | None,
+    opened: Iterable[Evidence],
+    project: str | None,
+) -> Iterator[Evidence]:
+    """Yield where the head branch of a pull request was checked out, before it was merged."""
+    places = json.dumps([[one.file, one.byte, one.subagent] for one in opened])
+    rows = sql.ask(connection, "pages/blame_places", places=places)
+    branches = {row["branch"] for row in rows}
+    since = until = None
+    if merge is not None:
+        branches = {merge.name.branch} if merge.name.branch else branches
+        since = from_milliseconds(milliseconds(merge.since) - _BEFORE)
+        until = from_milliseconds(milliseconds(merge.commit.committed_at) + _SLACK)
+    asked = json.dumps(sorted(branch for branch in branches if branch not in _SHARED_BRANCHES))
+    for row in sql.ask(
+        connection, "pages/blame_branches",
+        branches=asked, since=since, until=until, project=project,
+    ):  # fmt: skip
+        yield _evidence(row, "branch", f"on its branch {row['branch']}")
 
 
 def _is_meant(wanted: PullRequest, other: PullRequest) -> bool:
@@ -871,6 +888,20 @@ def _is_meant(wanted: PullRequest, other: PullRequest) -> bool:
 
 def _is_for_programs(url: str) -> bool:
     return "/repos/" in url or "/api/" in url or "/2.0/" in url
+
+
+def _stated(connection: sqlite3.Connection, wanted: PullRequest, project: str | None) -> Stated:
+    """Return what names a pull request by its address; the one for people is kept."""
+    stated = Stated()
+    for url, one in _all_of_number(connection, wanted, project):
+        pull_request = as_pull_request(url)
+        if pull_request is None or not _is_meant(wanted, pull_request):
+            continue
+        stated.evidence.setdefault(pull_request, []).append(one)
+        known = stated.addresses.get(pull_request)
+        if known is None or _is_for_programs(known):
+            stated.addresses[pull_request] = url
+    return stated
 
 
 def _all_of_number(
@@ -987,7 +1018,10 @@ class _Asked:
 
     def pull_request(self, wanted: PullRequest) -> Blame:
         """Answer for a pull request."""
-        found, url = evidence_of_pull_request(self._connection, wanted, self._question.project)
+        history = self._history(self._question.directory)
+        found, url = evidence_of_pull_request(
+            self._connection, wanted, history, self._question.project
+        )
         of: dict[str, object] = {"kind": "pull_request", "text": self._question.text, "url": url}
         return self._answer(of, found)
 

@@ -55,6 +55,7 @@ class Blame:
         "made": "committed in this conversation",
         "committed": "a commit with this subject was made here at this time",
         "linked": "the conversation names it as its pull request",
+        "branch": "on the branch of this pull request",
         "replayed": "a rebase or cherry-pick here made it from another commit",
         "edited": "edited here",
         "read": "read here",
@@ -79,8 +80,9 @@ class Blame:
     items="conversations",
     about="Find the conversations that made a file, a line, a commit or a pull request. Evidence "
     "has grades, the strongest first: made (a command here made it and printed its hash), "
-    "committed (a commit with this subject at this time), linked, replayed (by a rebase), edited, "
-    "read, mentioned, printed. Use it to learn why code is as it is, then `open` the ref.",
+    "committed (a commit with this subject at this time), linked, branch (of the pull request), "
+    "replayed (by a rebase), edited, read, mentioned, printed. Use it to learn why code is as it "
+    "is, then `open` the ref.",
     terminal=Size(10, 3), json=Size(10, 10), mcp=Size(6, 4, 50), web=Size(20, 5),
 )  # fmt: skip
 def blame(
