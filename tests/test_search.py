@@ -710,6 +710,12 @@ def test_a_raw_query_has_the_syntax_of_the_index(find: Find) -> None:
     assert find("NEAR(deadlock pool, 3)", raw=True)
 
 
+@pytest.mark.parametrize("query", ["deadlock", "pool", "deadlock pool"])
+def test_a_raw_query_ranks_what_it_finds_as_its_words_would(find: Find, query: str) -> None:
+    ranked = [(hit.what, hit.id) for hit in find(query) if hit.scope != "title"]
+    assert [(hit.what, hit.id) for hit in find(query, raw=True)] == ranked
+
+
 @pytest.mark.parametrize("query", ['"open', "a AND", "nocolumn : a", "(", "", "*"])
 def test_a_raw_query_that_is_none_gets_a_hint(find: Find, query: str) -> None:
     with pytest.raises(UsageError, match="--raw"):

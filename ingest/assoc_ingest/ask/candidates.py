@@ -14,7 +14,7 @@ from operator import itemgetter
 from string import ascii_lowercase, digits
 
 from .. import sql, tags
-from ..errors import Failure, kind_of
+from ..errors import Failure, UsageError, kind_of
 from . import matches
 from .filters import Filters, Parameters
 from .hits import TAGGED
@@ -334,6 +334,26 @@ class Candidates:
         )  # fmt: skip
         return found + self.in_stores(match, scope)
 
+    def with_expression(self, expression: str, scope: str, limit: int) -> list[Candidate]:
+        """Return what an FTS5 expression finds that the user wrote; UsageError if it is none."""
+        try:
+            found = self.ask("search/messages", scope, limit, match=in_scope(scope, expression))
+        except sqlite3.OperationalError as error:
+            if not _is_syntax(error):
+                raise
+            raise UsageError(
+                f"--raw: not a valid FTS5 expression ({_detail(error)}). "
+                "Quote words with punctuation in double quotes, or leave out --raw."
+            ) from error
+        for what in self.stores(scope):
+            try:
+                found += self.ask("search/entries", scope, limit, what=what, match=expression)
+            except sqlite3.OperationalError as error:
+                # It was good for messages: it names a column that this store lacks.
+                if not _is_syntax(error):
+                    raise
+        return found
+
     def with_any_trigram(self, terms: Terms, match: str, scope: str, limit: int) -> list[Candidate]:
         """Return messages that an expression for trigrams finds."""
         match, without = in_scope(scope, match), _left_out(terms, cjk_only=False)
@@ -456,6 +476,20 @@ class Candidates:
         places = json.dumps([candidate.place for candidate in found])
         read = sql.ask(self.connection, "pages/hits", places=places)
         return {(row["what"], row["id"]): row["text"] or "" for row in read}
+
+
+_SYNTAX_ERRORS = (
+    "fts5:", "no such column", "unterminated string", "unknown special query", "malformed MATCH",
+)  # fmt: skip
+
+
+def _is_syntax(error: sqlite3.OperationalError) -> bool:
+    return str(error).startswith(_SYNTAX_ERRORS)
+
+
+def _detail(error: sqlite3.OperationalError) -> str:
+    detail = str(error).removeprefix("fts5: ")
+    return detail.replace('near ")"', "at its end")  # the bracket is that of the scope
 
 
 def _holds_all(terms: Terms) -> Holds:

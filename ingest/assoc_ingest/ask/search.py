@@ -26,13 +26,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from itertools import chain, islice
+from itertools import chain
 
 from .. import sql
-from ..errors import UsageError
 from . import matches, refs
 from . import query as query_parser
 from .candidates import Candidate, Candidates, Vocabulary, vocabulary
@@ -361,82 +360,6 @@ def _order(cluster: Cluster) -> tuple[int, bool, float]:
 
 def _time(cluster: Cluster) -> str:
     return cluster.best.candidate.row["timestamp"] or ""
-
-
-# ------------------------------------------------------------------------------------------------
-# A search for an FTS5 expression that the user wrote: ranked by the indexes alone.
-#
-# What people and agents said comes before tool input and output. Ranks of two indexes cannot be
-# compared, so the first hit of a smaller store comes after the fourth message, its second after the
-# eighth, and so on.
-
-
-_MESSAGES_PER_STORE_HIT = 4
-_SYNTAX_ERRORS = (
-    "fts5:", "no such column", "unterminated string", "unknown special query", "malformed MATCH",
-)  # fmt: skip
-
-
-def find_raw(candidates: Candidates, expression: str, limit: int, *, tools: bool) -> list[Ranked]:
-    """Return what an expression finds, best first; raise UsageError if it is none."""
-    ranked: list[Ranked] = []
-    for scope in (TOOLS,) if tools else (SAID, TOOLS):
-        try:
-            match = query_parser.in_scope(scope, expression)
-            messages = candidates.ask("search/messages", scope, limit, match=match)
-        except sqlite3.OperationalError as error:
-            if not _is_syntax(error):
-                raise
-            raise UsageError(
-                f"--raw: not a valid FTS5 expression ({_detail(error)}). "
-                "Quote words with punctuation in double quotes, or leave out --raw."
-            ) from error
-        stores = [
-            _store(candidates, what, expression, scope, limit) for what in candidates.stores(scope)
-        ]
-        mixed = _mixed(iter(messages), [*map(iter, stores)])
-        ranked += [Ranked(candidate, ALL_WORDS, 0, 0.0) for candidate in mixed]
-    return ranked
-
-
-def raw_clusters(ranked: Iterable[Ranked]) -> list[Cluster]:
-    """Group by conversation, in the order of their first hits."""
-    by_conversation: dict[object, Cluster] = {}
-    for one in ranked:
-        key = conversation(one.candidate)
-        by_conversation.setdefault(key, Cluster([])).ranked.append(one)
-    return list(by_conversation.values())
-
-
-def _store(
-    candidates: Candidates, what: str, expression: str, scope: str, limit: int
-) -> list[Candidate]:
-    try:
-        return candidates.ask("search/entries", scope, limit, what=what, match=expression)
-    except sqlite3.OperationalError as error:
-        # The expression was good for messages: it names a column that this store lacks.
-        if not _is_syntax(error):
-            raise
-        return []
-
-
-def _mixed(messages: Iterator[Candidate], stores: list[Iterator[Candidate]]) -> Iterator[Candidate]:
-    """Yield four messages, one hit of each store, four messages, and so on."""
-    while True:
-        some = [*islice(messages, _MESSAGES_PER_STORE_HIT)]
-        some += [hit for store in stores for hit in islice(store, 1)]
-        if not some:
-            return
-        yield from some
-
-
-def _detail(error: sqlite3.OperationalError) -> str:
-    detail = str(error).removeprefix("fts5: ")
-    return detail.replace('near ")"', "at its end")  # the bracket is that of the scope
-
-
-def _is_syntax(error: sqlite3.OperationalError) -> bool:
-    return str(error).startswith(_SYNTAX_ERRORS)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -876,14 +799,13 @@ def find(
     With `most`, everything with all words is listed, up to so many rows of each question. `tools`
     limits the search to tool input and output. Without `closest`, the query is not relaxed. If very
     much matches, `newest` takes the newest matches instead of the best. Only the first words of a
-    very long query are used. `raw` takes the query as an FTS5 expression and raises UsageError if
-    it is none, or too long. A filter that names nothing raises UsageError or NotFoundError. `clean`
-    masks what no snippet may show.
+    very long query are used. `raw` takes the query as an FTS5 expression, whose words rank what it
+    finds, and raises UsageError if it is none, or too long. A filter that names nothing raises
+    UsageError or NotFoundError. `clean` masks what no snippet may show.
     """
     filters = filters or Filters()
-    if raw:
-        return _find_raw(connection, query, filters, max(limit, most), tools, newest, clean)
-    terms = query_parser.parse(query)
+    expression = query_parser.bindable(query) if raw else None
+    terms = query_parser.parse(query) if expression is None else query_parser.parse_raw(expression)
     notes: list[str] = []
     if terms.without and not terms.fields and '-"' not in query:  # no command has -"a phrase"
         typed = _as_it_stands(connection, query, filters)
@@ -895,40 +817,18 @@ def find(
     filters = filters.limited_by(terms.fields)
     candidates = _candidates(connection, filters, terms, max(limit, most), newest)
     with vocabulary(connection) as words:
-        search = _Search(terms, candidates, words, limit, most, scopes, closest)
+        search = _Search(
+            terms, candidates, words, limit, most, scopes, closest and not raw, expression
+        )
         search.find_exact()
         search.relax()
         groups = search.groups()
-        why = search.why_nothing() if terms.clauses and not groups else None
+        why = search.why_nothing() if search.is_asked and not groups else None
     return Ranking(
         candidates, terms, groups, in_one_list(groups),
         Marker(terms, search.question, clean), search.question,
-        (*notes, *_notes(terms, len(groups))), why, search.is_cut,
+        (*notes, *(() if raw else _notes(terms, len(groups)))), why, search.is_cut,
     )  # fmt: skip
-
-
-def _find_raw(
-    connection: sqlite3.Connection,
-    query: str,
-    filters: Filters,
-    limit: int,
-    tools: bool,
-    newest: bool,
-    clean: Callable[[str], str] | None,
-) -> Ranking:
-    expression = query_parser.bindable(query)
-    terms = query_parser.parse_raw(expression)
-    candidates = Candidates(connection, filters, newest=newest)
-    hits = find_raw(candidates, expression, max(limit, _MOST), tools=tools)
-    groups = raw_clusters(hits)
-
-    def count(filters: Filters) -> int:
-        others = Candidates(connection, filters)
-        return len(raw_clusters(find_raw(others, expression, _MOST_IN_ALL, tools=tools)))
-
-    why = None if groups else nothing(filters, count)
-    marker = Marker(terms, clean=clean)
-    return Ranking(candidates, terms, groups, hits, marker, nothing=why, is_cut=candidates.is_cut)
 
 
 def _candidates(
@@ -963,24 +863,31 @@ class _Search:
     most: int
     scopes: tuple[str, ...]
     closest: bool
+    expression: str | None = None
+    """An FTS5 expression that the user wrote, which finds what has to be ranked."""
     ranked: list[Ranked] = field(default_factory=list)
     question: Relaxed | None = None
     """The relaxed query, if it was relaxed."""
     is_cut: bool = False
     """Are there more rows with all words?"""
 
+    @property
+    def is_asked(self) -> bool:
+        """Is there anything to search for?"""
+        return bool(self.terms.clauses) or self.expression is not None
+
     def find_exact(self) -> None:
         terms, candidates = self.terms, self.candidates
         sizes = (self.most,) if self.most else (self._most, max(self._most, _MOST_IN_ALL))
         found: list[Candidate] = []
-        for most in sizes if terms.clauses else ():
+        for most in sizes if self.is_asked else ():
             candidates.is_cut = False
             found = []
-            if SAID in self.scopes:
+            if SAID in self.scopes and self.expression is None:
                 found += candidates.in_titles(terms, max(_MOST_OF_TITLES, self.limit, self.most))
             for scope in self.scopes:
                 if not (candidates.is_cut and self._is_full(found)):
-                    found += candidates.with_all(terms, scope, most)
+                    found += self._in_scope(scope, most)
             # Few conversations can have very many hits: then more are asked for.
             if not candidates.is_cut or self._is_full(found):
                 break
@@ -1014,6 +921,11 @@ class _Search:
             others += rank_relaxed(found, ranked, relevance)
         self.ranked = ranked + others
 
+    def _in_scope(self, scope: str, most: int) -> list[Candidate]:
+        if self.expression is None:
+            return self.candidates.with_all(self.terms, scope, most)
+        return self.candidates.with_expression(self.expression, scope, most)
+
     def groups(self) -> list[Cluster]:
         return clusters(self.candidates.connection, self.ranked, self._relevance())
 
@@ -1028,6 +940,8 @@ class _Search:
         why = self._why_nothing(closest=False)
         if not why.in_all and self.closest:
             why = self._why_nothing(closest=True)._replace(is_close=True)
+        if self.expression is not None:
+            return why
         everything = Candidates(candidates.connection, Filters())
         words = words_of(self.terms.content)
         nowhere = tuple(word.name for word in words if not everything.has_any(word.forms))
