@@ -80,6 +80,28 @@ def answer() -> str:
     return f"```json\n{_fixed(text)}\n```\n"
 
 
+_MOMENTS: tuple[tuple[str, dict[str, object]], ...] = (
+    ("session-start", {"hook_event_name": "SessionStart", "source": "startup"}),
+    ("session-start", {"hook_event_name": "SessionStart", "source": "compact",
+                       "session_id": "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"}),
+)  # fmt: skip
+
+
+def moments() -> str:
+    """Return what an agent writes to its hooks, and what its model is told."""
+    shown = []
+    with at_home() as (home, environment):
+        for hook, about in _MOMENTS:
+            event = json.dumps({**about, "cwd": "/srv/fernhill"})
+            done = subprocess.run(
+                [sys.executable, "-m", "assoc_ingest", "recall", "--hook", hook],
+                input=event, cwd=home, env=environment, capture_output=True, text=True, check=True,
+            )  # fmt: skip
+            text = json.loads(done.stdout)["hookSpecificOutput"]["additionalContext"]
+            shown.append(f"```text\nrecall --hook {hook} < {event}\n\n{text}\n```\n")
+    return "\n".join(shown)
+
+
 def _asked(requests: list[dict[str, object]]) -> list[Any]:
     with at_home() as (home, environment):
         done = subprocess.run(

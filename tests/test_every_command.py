@@ -70,7 +70,7 @@ COMMANDS = [
     f"forget {SESSION} --json", "forget --list", "compact", "service print --kind systemd",
     "secrets", "secrets --json", "secrets --rules", "price list", "price list --json",
     "mcp config", "service print --kind launchd",
-    "skill print", "skill install --to OUT",
+    "skill print", "skill install --to OUT", "recall --hook session-start", "recall --hook compact",
     "blame red", "blame red --json", "blame 1234567", "blame #1 --json",
     "fix red", "fix red --json",
     *LISTS, *QUERIES,

@@ -31,6 +31,7 @@ def commands() -> dict[str, str]:
         "secrets": "secrets:secrets",
         "mcp": "serve:mcp",
         "skill": "serve:skill",
+        "recall": "recall:recall",
         "service": "sync:service",
         "remote": "fleet:remote",
         "push": "fleet:push",

@@ -445,9 +445,10 @@ def no_index(path: Path) -> DatabaseError:
     return DatabaseError(f"No index at {path} - run: {for_database('assoc-ingest sync', path)}")
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
+def open_reader(path: Path, patience: int = _BUSY_TIMEOUT) -> sqlite3.Connection:
     """Open the database read-only, rows by name.
 
+    `patience` is how many milliseconds a statement waits for a process that keeps others out.
     Raises DatabaseError if there is none, if it belongs to another program, or if it needs a newer
     version, and DatabaseIOError if this user has no permission to read it.
     """
@@ -459,14 +460,15 @@ def open_reader(path: Path) -> sqlite3.Connection:
             )
         raise no_index(path)
     try:
-        return _open_current(path, "mode=ro", ())
+        return _open_current(path, "mode=ro", (), patience)
     except sqlite3.OperationalError as error:
         _check_rights(path, error)
         if kind_of(error) is not Failure.IO:
             raise
         # A full disk has no room for -shm, through which processes share the log. In exclusive mode
         # SQLite keeps it in memory; if another process has the database open, that is busy.
-        return _open_current(path, "mode=rw", ("locking_mode = exclusive", "query_only = on"))
+        settings = ("locking_mode = exclusive", "query_only = on")
+        return _open_current(path, "mode=rw", settings, patience)
 
 
 def _check_rights(path: Path, error: sqlite3.OperationalError) -> None:
@@ -485,12 +487,14 @@ def _check_rights(path: Path, error: sqlite3.OperationalError) -> None:
         )
 
 
-def _open_current(path: Path, mode: str, settings: Sequence[str]) -> sqlite3.Connection:
+def _open_current(
+    path: Path, mode: str, settings: Sequence[str], patience: int
+) -> sqlite3.Connection:
     """Open a database that has the schema of this program, rows by name."""
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
     connection.row_factory = sqlite3.Row
     try:
-        for setting in (f"busy_timeout = {_BUSY_TIMEOUT}", *settings):
+        for setting in (f"busy_timeout = {patience}", *settings):
             connection.execute(f"pragma {setting}").fetchall()
         if _pending(connection, path):
             if _found(connection) is None:

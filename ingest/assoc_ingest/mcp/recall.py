@@ -1,0 +1,280 @@
+"""What an agent is told without asking, when it runs one of its hooks.
+
+An agent runs a hook at a moment of its work, writes what happens as JSON to its standard input, and
+shows its model what the hook answers. Which moments take an answer, and how, is up to the agent:
+
+- Claude Code 2.1 (https://code.claude.com/docs/en/hooks, and `claude plugin validate`) and Codex
+  0.130 (https://developers.openai.com/codex/hooks, codex-rs/hooks): `hook_event_name`,
+  `session_id`, `cwd`; SessionStart, whose `source` is `compact` after a compaction,
+  UserPromptSubmit and PreToolUse take `hookSpecificOutput.additionalContext`. PreCompact takes no
+  context: what Claude Code reads there are instructions for the summary.
+- Gemini CLI 0.61 (docs/hooks/reference.md of its repository): the same fields; SessionStart and
+  BeforeAgent take the same answer. BeforeTool and PreCompress take none, and none but JSON may be
+  printed.
+- Copilot CLI 1.0 (https://docs.github.com/en/copilot/reference/hooks-reference): `sessionId`, no
+  name of the event; sessionStart takes `additionalContext`. What userPromptSubmitted prints is
+  dropped, and preToolUse only decides.
+
+An answer is short, quotes what was stored, says where it is from (`KEY:LINE`), and is empty if
+there is nothing to say. Only a few of the modules that other answers need are imported: an agent
+waits for each of its hooks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from .. import sql
+from ..ask.refs import Names, short_key
+from ..paths import comparable, is_file
+from ..questions.fit import NOTICE, heading, is_plain, quoted
+from ..secrets.mask import redact
+from ..terminal import ELLIPSIS, one_line
+
+MOST = 1_500
+"""Characters of an answer."""
+
+SECONDS = 1.0
+"""How long an answer may take; what takes longer is not given."""
+
+MOST_INPUT = 16 * 1024 * 1024
+"""Bytes of what an agent writes; it may hold a whole file that is to be written."""
+
+_CHUNK = 65_536
+_BRANCH = "ref: refs/heads/"
+_ANSWERED = frozenset({"SessionStart", "UserPromptSubmit", "BeforeAgent", "PreToolUse"})
+_BEFORE_COMPACTION = frozenset({"PreCompact", "PreCompress", "SessionEnd"})
+_MASKED = 4_000  # letters of a text that are masked; no more of it is shown
+_STEPS = 10_000  # of SQLite, between two looks at the clock
+
+
+# ------------------------------------------------------------------------------------------------
+# What an agent writes, and what it reads.
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What an agent says of the moment."""
+
+    name: str
+    """What the agent calls the moment; empty if it does not say."""
+    session: str
+    cwd: str
+    source: str
+    """Why a conversation begins: startup, resume, clear or compact."""
+
+    @property
+    def is_answered(self) -> bool:
+        """Does the agent show its model an answer to this?"""
+        return not self.name or self.name in _ANSWERED
+
+    @property
+    def is_end(self) -> bool:
+        """Is something about to end that later answers are about?"""
+        return self.name in _BEFORE_COMPACTION
+
+
+def read_input(descriptor: int = 0) -> bytes:
+    """Return what an agent writes; what is too long is read, but nothing of it is returned."""
+    parts, size = [], 0
+    while (part := os.read(descriptor, _CHUNK)) and size <= 4 * MOST_INPUT:
+        size += len(part)
+        parts.append(part)
+        if size > MOST_INPUT:
+            parts.clear()
+    return b"".join(parts)
+
+
+def event_of(data: bytes) -> Event | None:
+    """Return what an agent wrote, None if it is no such object."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+
+    def text(*names: str) -> str:
+        given = next((value[name] for name in names if isinstance(value.get(name), str)), "")
+        return given.encode("utf-8", "replace").decode()  # no half of a surrogate pair
+
+    return Event(
+        text("hook_event_name"), text("session_id", "sessionId"), text("cwd"), text("source")
+    )
+
+
+def printed(event: Event, text: str) -> str:
+    """Return an answer in the form that the agent takes."""
+    if not event.name:
+        return json.dumps({"additionalContext": text})
+    answer = {"hookEventName": event.name, "additionalContext": text}
+    return json.dumps({"hookSpecificOutput": answer})
+
+
+# ------------------------------------------------------------------------------------------------
+# The answers.
+
+
+_LISTED = 20  # rows that are looked at
+_CONVERSATIONS = 3
+_OPEN = 5
+_CALLS = 60  # commands and files
+
+
+def recall(connection: sqlite3.Connection, hook: str, event: Event) -> str:
+    """Return what to tell an agent at a moment, empty if nothing.
+
+    Raises sqlite3.OperationalError if that takes too long.
+    """
+    end = time.monotonic() + SECONDS
+    connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
+    memory = _Memory(connection, event)
+    if hook == "compact" or event.source == "compact":
+        return memory.of_conversation()
+    return memory.of_project()
+
+
+class _Memory:
+    """What is remembered that matters to one moment."""
+
+    def __init__(self, connection: sqlite3.Connection, event: Event) -> None:
+        self._connection, self._event = connection, event
+        self._names = Names(connection)
+
+    def of_project(self) -> str:
+        """Return what was done last in the project, how it ended, and what is left open."""
+        rows = self._ask("pages/recall_projects", directory=comparable(self._event.cwd)).fetchall()
+        if not rows:
+            return ""
+        projects = json.dumps([row["id"] for row in rows])
+        first, *others = self._conversations(projects) or [""]
+        return _told(
+            "What was done in this project before, the newest first.",
+            filter(None, (first, *islice(self._open(projects), _OPEN), *others)),
+        )
+
+    def of_conversation(self) -> str:
+        """Return which files the conversation changed and what it ran: a summary loses that."""
+        from ..ask.shell import only_reads
+
+        session = self._session()
+        if session is None:
+            return ""
+        calls = self._ask("pages/recall_calls", session=session["id"], limit=_CALLS).fetchall()
+        edits = (self._edit(row) for row in calls if row["action"] == "edit")
+        runs = (row for row in calls if row["action"] == "run" and not only_reads(row["target"]))
+        return _told(
+            "What this conversation did before its compaction: files, then commands, the newest "
+            "first.",
+            (*_fitting(edits, MOST // 2), *map(self._run, runs)),
+        )
+
+    def _ask(self, query: str, **parameters: object) -> sqlite3.Cursor:
+        return sql.ask(self._connection, query, **parameters)
+
+    def _session(self) -> sqlite3.Row | None:
+        """Return the conversation in which the hook runs, if it was read already."""
+        rows = self._ask("pages/session", session_key=self._event.session)
+        return rows.fetchone()  # type: ignore[no-any-return]
+
+    def _conversations(self, projects: str) -> list[str]:
+        """Return the last conversations, those on the branch that is checked out first.
+
+        One that is resumed knows what was done before it ended.
+        """
+        own = self._session() if self._event.source == "resume" else None
+        rows = self._ask(
+            "lists/sessions", project=projects, since=own and own["ended_at"], limit=_LISTED
+        )
+        others = [row for row in rows if row["session_key"] != self._event.session]
+        if branch := branch_at(self._event.cwd):
+            others.sort(key=lambda row: row["git_branch"] != branch)
+        return [self._conversation(row) for row in others[:_CONVERSATIONS]]
+
+    def _conversation(self, row: sqlite3.Row) -> str:
+        ids = json.dumps([row["id"]])
+        end = self._ask("pages/session_ends", sessions=ids).fetchone()
+        state = "finished" if end is None else end["state"]
+        key, time = short_key(self._connection, row["session_key"]), (row["ended_at"] or "")[:16]
+        lines = [heading(key, time, row["git_branch"], *state.split())]
+        lines.append(self._quoted(row["title"], 120))
+        if (last := self._ask("pages/last_answer", session=row["id"]).fetchone()) is not None:
+            lines += [self._place(last, "last answer"), self._quoted(last["text"], 260)]
+        if (failed := self._ask("pages/last_commands", sessions=ids).fetchone()) is not None:
+            how = f"last command failed{_exit(failed)}"
+            lines += [self._place(failed, how), self._quoted(failed["target"], 160)]
+        return "\n".join(filter(None, lines))
+
+    def _open(self, projects: str) -> Iterator[str]:
+        """Yield what is left open, except for conversations: those say how they ended."""
+        for row in self._ask("lists/open", project=projects, limit=_LISTED):
+            if row["what"] != "session":
+                key = row["session_key"] and short_key(self._connection, row["session_key"])
+                yield f"{heading(key, 'open', row['what'], row['status'])}\n" + self._quoted(
+                    row["text"], 100
+                )
+
+    def _edit(self, row: sqlite3.Row) -> str:
+        path = row["target"].removeprefix(self._event.cwd.rstrip("/") + "/")
+        place = self._place(row, f"edited {row['times']} times" if row["times"] > 1 else "edited")
+        return f"{place}\n{self._quoted(path, 120)}"
+
+    def _run(self, row: sqlite3.Row) -> str:
+        how = {"ok": "succeeded", "error": f"failed{_exit(row)}"}.get(row["status"], "unanswered")
+        return f"{self._place(row, how)}\n{self._quoted(row['target'], 120)}"
+
+    def _place(self, row: sqlite3.Row, words: str) -> str:
+        """Return the reference of a line, and words of ours."""
+        reference = self._names.of(row["file_id"], row["byte_offset"]) or ""
+        return f"{reference} {words}" if is_plain(reference) else words
+
+    def _quoted(self, text: str | None, most: int) -> str:
+        """Return the beginning of a stored text as one quoted line."""
+        # Masked before it is cut: a part of a credential looks like none.
+        line = one_line(redact((text or "")[:_MASKED])[0])
+        return quoted(line if len(line) <= most else line[: most - 1] + ELLIPSIS) if line else ""
+
+
+def _exit(row: sqlite3.Row) -> str:
+    return "" if row["exit_code"] is None else f" (exit {row['exit_code']})"
+
+
+def _told(about: str, parts: Iterable[str]) -> str:
+    """Return the parts that fit into an answer, behind what they are; empty if there is none."""
+    head = f"{about} {NOTICE} To open a reference: assoc-ingest show KEY:LINE"
+    fitting = _fitting(parts, MOST - len(head))
+    return "\n".join((head, *fitting)) if fitting else ""
+
+
+def _fitting(parts: Iterable[str], room: int) -> list[str]:
+    """Return the parts that fit, each with a line break before it."""
+    fitting = []
+    for part in parts:
+        if len(part) < room:
+            fitting.append(part)
+            room -= len(part) + 1
+    return fitting
+
+
+def branch_at(directory: str) -> str | None:
+    """Return the branch that is checked out in a directory, as the files of its repository say.
+
+    Git is not started: that takes longer than the rest.
+    """
+    place = Path(directory)
+    for above in (place, *place.parents):
+        repository = above / ".git"
+        if is_file(repository):  # of a worktree
+            named = repository.read_text("utf-8", "replace").removeprefix("gitdir:").strip()
+            repository = above / named
+        if is_file(repository / "HEAD"):
+            head = (repository / "HEAD").read_text("utf-8", "replace").strip()
+            return head.removeprefix(_BRANCH) if head.startswith(_BRANCH) else None
+    return None
