@@ -595,6 +595,78 @@ def test_of_several_changes_that_it_does_not_name_which_one_is_a_guess(
     ]  # fmt: skip
 
 
+def test_a_test_that_names_itself_does_not_stand_for_what_was_edited(
+    shell: Shell, home: Path
+) -> None:
+    talk = failed(home, "npm test", "pool.test.js:3: Error: 2 is not 3")
+    talk.tool(3, "Edit", file_path="/srv/demo/pool.js", old_string="a", new_string="b")
+    talk.tool(5, "Edit", file_path="/srv/demo/pool.test.js", old_string="a", new_string="b")
+    talk.bash(9, "npm test", "ok")
+    assert ended(shell, home, "Error: 2 is not 3") == [
+        "edited pool.js, pool.test.js", "guess",
+        "several files were changed, and the error names only a test",
+    ]  # fmt: skip
+
+
+def test_another_check_suggests_the_end_of_an_error_whose_file_was_edited(
+    shell: Shell, home: Path
+) -> None:
+    error = "pool.go:12:3: undefined: basin"
+    talk = failed(home, "go build ./...", error)
+    talk.bash(3, "mise run lint", "ok")
+    assert ended(shell, home, error)[0] == "nothing shows that it was fixed"
+    talk.tool(5, "Edit", file_path="/srv/demo/pool.go", old_string="a", new_string="b")
+    talk.bash(6, "git status", "M pool.go")
+    talk.bash(7, "mise run lint", "tap.go:1:1: error: no comment", is_error=True)
+    assert ended(shell, home, error)[0] == "nothing shows that it was fixed"
+    talk.bash(9, "mise run lint", "ok")
+    assert ended(shell, home, error) == ["edited pool.go", "guess", "another check succeeded"]
+
+
+def test_a_rebase_that_goes_on_ended_its_conflict(shell: Shell, home: Path) -> None:
+    error = "error: could not apply 2dd8eff6... a subject"
+    talk = failed(home, "git rebase origin/main", error)
+    talk.tool(3, "Edit", file_path="/srv/demo/pool.go", old_string="a", new_string="b")
+    talk.bash(5, "git add pool.go && git rebase --continue", "Successfully rebased")
+    assert ended(shell, home, error) == ["edited pool.go", "seen", None]
+
+
+def test_a_command_that_writes_a_file_changes_something(shell: Shell, home: Path) -> None:
+    talk = failed(home, "npm test")
+    talk.bash(3, "echo hello > /tmp/a.txt; ls > /dev/null; cat a.js 2>/dev/null", "")
+    talk.bash(5, "echo '}' >> a.js", "")
+    talk.bash(9, "npm test", "ok")
+    assert ended(shell, home) == ["ran echo } > a.js", "seen", None]
+
+
+def test_what_ended_the_same_line_comes_before_what_is_newer(shell: Shell, home: Path) -> None:
+    for session, name in ((SESSION, "pool"), (OTHER, "basin")):
+        talk = Transcript(home, session, "/srv/demo")
+        second = 0 if name == "pool" else 100
+        talk.bash(second, "make lint", f"src/{name}.go:7:1: not checked (errcheck)", is_error=True)
+        talk.tool(second + 2, "Edit", file_path=f"/srv/demo/src/{name}.go", old_string="a",
+                  new_string="b")  # fmt: skip
+        talk.bash(second + 4, "make lint", "ok")
+    assert ended(shell, home, "src/pool.go:9:4: not checked (errcheck)")[0] == "edited pool.go"
+    assert ended(shell, home, "src/basin.go:9:4: not checked (errcheck)")[0] == "edited basin.go"
+    assert ended(shell, home, "src/tap.go:9:4: not checked (errcheck)")[0] == "edited basin.go"
+
+
+def test_tags_around_an_error_are_no_part_of_it(shell: Shell, home: Path) -> None:
+    talk = Transcript(home, SESSION, "/srv/demo")
+    error, path = (
+        "File has not been read yet. Read it first before writing to it.",
+        "/srv/demo/a.py",
+    )
+    tagged = f"<tool_use_error>{error}</tool_use_error>"
+    talk.tool(1, "Edit", tagged, is_error=True, file_path=path, old_string="a", new_string="b")
+    talk.tool(3, "Read", "a", file_path=path)
+    talk.tool(5, "Edit", file_path=path, old_string="a", new_string="b")
+    for text in (error, tagged):
+        assert ended(shell, home, text)[0] == "read the file first"
+    assert shell.items("fix", error)[0]["occurrences"][0]["error"] == error
+
+
 def test_a_change_by_a_command_is_not_taken_for_reading(shell: Shell, home: Path) -> None:
     talk = failed(home, "npm test | head -40")
     talk.bash(5, "sed -i s/x/y/ a.js", "")

@@ -104,7 +104,7 @@ def fixes_of(
     found.errors, found.ended = len(errors), sum(one.end is not None for one in errors)
     found.guesses = sum(one.end is not None and bool(one.why) for one in errors)
     found.conversations = len({one.first["session_id"] for one in errors})
-    found.endings = search.grouped(errors)
+    found.endings = search.grouped(errors, error)
     return found
 
 
@@ -157,7 +157,8 @@ _quoting = re.compile(  # code, frames, diffs, hints, commands, what passed
 ).match
 _word = re.compile(r"[^\W\d_]+").findall
 _quoted = re.compile(r"'[^'\n]{0,300}'|\"[^\"\n]{0,300}\"|`[^`\n]{0,300}`")
-_colour = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]")
+_dressing = re.compile(r"\x1b\[[0-9;]{0,20}[A-Za-z]|</?[a-z]{1,20}(?:_[a-z]{1,20}){1,4}>")
+"""What is no part of a line's text: colours, and tags such as `<tool_use_error>`."""
 _hexadecimal = frozenset("0123456789abcdefABCDEF")
 
 
@@ -166,7 +167,7 @@ def words_of(line: str, *, without_quoted: bool = False) -> list[str]:
 
     File "/srv/a.py", line 3: KeyError: 'x' at 0x7f3a   →   file line keyerror x at
     """
-    text = _colour.sub("", line[:_LONGEST])
+    text = _dressing.sub("", line[:_LONGEST])
     if without_quoted:
         text = _quoted.sub(" ", text)
     words = []
@@ -183,7 +184,7 @@ def telling_lines(text: str) -> list[str]:
 
     Of a traceback that is the last line. There are none if the output only says that it failed.
     """
-    lines = [_colour.sub("", line[:_LONGEST]) for line in text.split("\n")[-_MOST_LINES:]]
+    lines = [_dressing.sub("", line[:_LONGEST]) for line in text.split("\n")[-_MOST_LINES:]]
     lines = [line for line in lines if line.strip()]
     if any(line.lstrip().startswith("Traceback (") for line in lines):
         last = [line for line in lines if not line[:1].isspace() and words_of(line)][-1:]
@@ -246,7 +247,7 @@ def line_with(text: str, words: list[str], *, without_quoted: bool = False) -> s
     for line in text.split("\n")[:_MOST_LINES]:
         found = words_of(line, without_quoted=without_quoted)
         if wanted in f" {' '.join(found)} ":
-            return line.strip()
+            return _dressing.sub("", line).strip()
     return None
 
 
@@ -355,6 +356,9 @@ class _Search:
         """Return the whole text of a command."""
         return _whole(call["target"] or "", self._inputs.get(call["call_id"], ""))
 
+    def _output(self, call: sqlite3.Row) -> str:
+        return texts_of(self._connection, [call["result_id"]]).get(call["result_id"], "")
+
     def _in_short(self, call: sqlite3.Row) -> str:
         return shell.in_short(self._clean(self.command(call)))
 
@@ -380,7 +384,7 @@ class _Search:
             why = self._why(row, call, line, is_try=is_try)
             if why is None or (guess is not None and guess[1] and why):
                 continue
-            output = texts_of(self._connection, [call["result_id"]]).get(call["result_id"], "")
+            output = self._output(call)
             if line_with(output, words) is not None:
                 continue
             why = why + self._doubts(row, call, output)
@@ -388,27 +392,45 @@ class _Search:
                 return self._judged(FoundError([row], line, after[:at], call))
             if guess is None and (call["status"] == "ok" or _RAN_AGAIN in why):
                 guess = (at, why)
+        if guess is None:
+            guess = self._checked_otherwise(row, line, after)
         if guess is not None:
             at, why = guess
             return self._judged(FoundError([row], line, after[:at], after[at], why=why))
         return FoundError([row], line, after, None)
 
+    def _checked_otherwise(
+        self, failed: sqlite3.Row, line: str, after: list[sqlite3.Row]
+    ) -> tuple[int, list[str]] | None:
+        """Return where another check succeeded after a file was edited that the error names."""
+        is_edited = False
+        for at, call in enumerate(after if failed["action"] == RUN else ()):
+            if call["status"] != "ok":
+                continue
+            if call["action"] == EDIT:
+                is_edited = is_edited or _is_named(_file(call), line)
+            elif is_edited and call["action"] == RUN and shell.is_check(self.command(call)):
+                output = self._output(call)
+                doubts = self._doubts(failed, call, output)
+                if line_with(output, words_of(line)) is None and _RAN_AGAIN not in doubts:
+                    return at, ["another check succeeded", *doubts]
+        return None
+
     def _judged(self, error: FoundError) -> FoundError:
         """Tell apart what may have ended an error from what else was changed before its end."""
         error.changes = self._changes(error)
         output = self._outputs.get(error.first["result_id"], "")
+        edits = [call for call in error.changes if call["action"] == EDIT]
+        named = "none of them"
         for text in (error.line, output):
-            error.causes = [
-                call
-                for call in error.changes
-                if call["action"] == EDIT
-                and _is_named(posixpath.basename(slashed(call["target"] or "")), text)
-            ]
-            if error.causes:
-                return error  # fmt: skip
-        error.causes = [call for call in error.changes if call["action"] == EDIT] or error.changes
+            error.causes = [call for call in edits if _is_named(_file(call), text)]
+            # A test that fails names itself, whatever it fails of.
+            if any(_is_test(_file(call)) is None for call in error.causes):
+                return error
+            named = "only a test" if error.causes else named
+        error.causes = edits or error.changes
         if len({(call["action"], call["target"]) for call in error.changes}) > 1:
-            error.why.append("several files were changed, and the error names none of them")
+            error.why.append(f"several files were changed, and the error names {named}")
         return error
 
     def _why(
@@ -479,10 +501,13 @@ class _Search:
             )
         ]
 
-    def grouped(self, errors: Iterable[FoundError]) -> list[tuple[str, str, list[FoundError]]]:
+    def grouped(
+        self, errors: Iterable[FoundError], line: str
+    ) -> list[tuple[str, str, list[FoundError]]]:
         """Return the endings, each with its kind, what was done, and the errors that ended so.
 
-        The most frequent comes first, the newest first among those, and what did not end last.
+        The most frequent comes first; among those what ended exactly this line, which names the
+        same files; then the newest. What did not end comes last.
         """
         groups: dict[tuple[str, str], list[FoundError]] = {}
         for one in errors:
@@ -491,6 +516,10 @@ class _Search:
         for _, _, found in listed:
             found.sort(key=lambda one: one.first["timestamp"] or "", reverse=True)
         listed.sort(key=lambda group: group[2][0].first["timestamp"] or "", reverse=True)
+        exact = _without_numbers(line)
+        listed.sort(
+            key=lambda group: not any(exact in _without_numbers(one.line) for one in group[2])
+        )
         listed.sort(key=lambda group: (group[0] == NEVER, -len(group[2])))
         return listed
 
@@ -501,8 +530,7 @@ class _Search:
             return NEVER, "nothing shows that it was fixed"
         if failed["action"] == EDIT and end["action"] != RUN and _was_read(error):
             return LOOKED, "read the file first"
-        names = [posixpath.basename(slashed(call["target"] or "")) for call in error.causes
-                 if call["action"] == EDIT]  # fmt: skip
+        names = [_file(call) for call in error.causes if call["action"] == EDIT]
         if names:
             return EDITED, f"edited {_listed(sorted(set(names)))}"
         commands = [self._in_short(call) for call in error.causes]
@@ -550,6 +578,17 @@ def _strings_in(value: object) -> Iterator[str]:
             yield item
         elif isinstance(item, list):
             yield from (text for text in item if isinstance(text, str))
+
+
+def _file(call: sqlite3.Row) -> str:
+    return posixpath.basename(slashed(call["target"] or ""))
+
+
+_is_test = re.compile(r"(?:^|[._-])(?:tests?|specs?)[._-]|Tests?\.", re.IGNORECASE).search
+
+
+def _without_numbers(line: str) -> str:
+    return "".join(letter for letter in line if not letter.isdigit())
 
 
 def _is_named(text: str, line: str) -> bool:

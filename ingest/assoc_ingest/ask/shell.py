@@ -57,6 +57,8 @@ class Invocation:
     """The machine or container where it runs."""
     words: tuple[str, ...] = ()
     """All of it as it was written, without redirections."""
+    into: str = ""
+    """The file that its output goes to."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,7 @@ class _Simple:
 
     words: list[str] = field(default_factory=list)
     document: str = ""
+    into: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,9 @@ class Command:
         """The programs that do something; all if they only show something."""
         everything = [one for pipeline in self.pipelines for one in pipeline.checks]
         doing = [one for one in everything if not only_shows(one) and not _prepares(one)]
-        chosen = doing or [one for one in everything if one.program not in _SAYING]
+        chosen = doing or [
+            one for one in everything if one.program not in _SAYING or writes_a_file(one)
+        ]
         return tuple(dict.fromkeys(chosen))[:_MOST_CHECKS]
 
     @property
@@ -144,7 +149,7 @@ class _Lexer:
         self._text = text
         self._at = 0
         self._word: list[str] | None = None
-        self._drops = False  # the next word: it is where output goes
+        self._redirects = ""  # the operator, if the next word is where output goes
         self._marks: list[str] = []  # of here-documents that begin on the next line
 
     def tokens(self) -> Iterator[tuple[str, str]]:
@@ -170,9 +175,10 @@ class _Lexer:
 
     def _end_of_word(self) -> Iterator[tuple[str, str]]:
         if self._word is not None:
-            if not self._drops:
-                yield "word", "".join(self._word)
-            self._drops = False
+            kind = "word" if not self._redirects else "into" if ">" in self._redirects else ""
+            if kind:
+                yield kind, "".join(self._word)
+            self._redirects = ""
 
     def _behind_word(self, letter: str) -> Iterator[tuple[str, str]]:
         text, at = self._text, self._at
@@ -185,11 +191,12 @@ class _Lexer:
             self._word = ["<()"]
         elif redirected := _redirection(text, at):
             self._at = redirected.end()
-            self._drops = not redirected[0][-1].isdigit() and redirected[0][-1] != "-"
+            is_complete = redirected[0][-1].isdigit() or redirected[0][-1] == "-"
+            self._redirects = "" if is_complete else redirected[0]
         else:
             operator = next((one for one in _OPERATORS if text.startswith(one, at)), letter)
             self._at += len(operator)
-            self._drops = False
+            self._redirects = ""
             yield "operator", operator
             if operator == "\n":
                 for mark in self._marks:
@@ -320,6 +327,8 @@ class _Reader:
             if kind == "word":
                 if current.words or piece not in _KEYWORDS:
                     current.words.append(piece)
+            elif kind == "into":
+                current.into = piece
             elif kind == "document":
                 current.document = piece
             elif piece in {"|", "|&"}:
@@ -365,7 +374,9 @@ class _Reader:
         told = _told(inner.words, simple.document)
         if told.program:
             place = (*inner.place, *told.place)
-            yield replace(told, place=place, host=inner.host, words=tuple(simple.words))
+            yield replace(
+                told, place=place, host=inner.host, words=tuple(simple.words), into=simple.into
+            )
 
 
 def _hidden(pipelines: list[Pipeline], behind: list[str], *, stops: bool) -> list[Pipeline]:
@@ -865,6 +876,12 @@ def _prepares(one: Invocation) -> bool:
     }
 
 
+def writes_a_file(one: Invocation) -> bool:
+    """Does a program that says or shows something put it into a file that stays?"""
+    is_lost = one.into.startswith("/") and one.into.split("/")[1] in {"dev", "tmp"}
+    return bool(one.into) and not is_lost and one.program in {"echo", "printf", "cat"}
+
+
 def only_reads(command: str) -> bool:
     """Does a command only show something?"""
     pipelines = parsed(command).pipelines
@@ -882,7 +899,7 @@ def changes_nothing(command: str, about: str) -> bool:
     """
     failed = {one.program for one in parsed(about).checks}
     return all(
-        only_shows(one)
+        (only_shows(one) and not writes_a_file(one))
         or _prepares(one)
         or (one.program == "git" and "git" not in failed and one.chain[:1] in _RECORDING)
         or (one.program == "gh" and "gh" not in failed)
@@ -890,6 +907,11 @@ def changes_nothing(command: str, about: str) -> bool:
         for pipeline in parsed(command).pipelines
         for one in pipeline.checks
     )
+
+
+def is_check(command: str) -> bool:
+    """Does a command check something, so that its success says something?"""
+    return any(map(_only_checks, parsed(command).checks))
 
 
 _RECORDING = {("commit",), ("push",), ("tag",)}
@@ -992,7 +1014,9 @@ def _alike(one: Invocation, other: Invocation) -> Likeness:
 
 def _applied(one: Invocation, other: Invocation) -> Likeness:
     """Return whether what a program is applied to is the same, more or less."""
-    if one.operands == other.operands:
+    if one.operands == other.operands or (
+        one.program == "git" and "--continue" in other.words and one.chain[:1] == other.chain[:1]
+    ):
         return Likeness.SAME
     if one.chain[:1] and one.chain[0] in _INSTALLS:
         return Likeness.SAME if one.operands and one.operands < other.operands else Likeness.OTHER
@@ -1054,7 +1078,8 @@ def in_short(command: str) -> str:
     shown = []
     for one in parsed(command).checks:
         text = " ".join(" ".join(one.words).split())
-        shown.append(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
+        text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+        shown.append(f"{text} > {one.into}" if writes_a_file(one) else text)
     distinct = list(dict.fromkeys(shown))
     return " && ".join(distinct[:_MOST_SHOWN]) + (" && …" if distinct[_MOST_SHOWN:] else "")
 
