@@ -75,7 +75,8 @@ def answer() -> str:
     """Return the object of one answer, whole."""
     arguments = {"query": "frost kale", "limit": 1, "kinds": ["queued_prompt"]}
     params = {"name": "search", "arguments": arguments}
-    (found,) = _asked([{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}])
+    request: dict[str, object] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    (found,) = _asked([{**request, "params": params}], "--structured")
     text = json.dumps(found["result"]["structuredContent"], indent=1, ensure_ascii=False)
     return f"```json\n{_fixed(text)}\n```\n"
 
@@ -102,10 +103,10 @@ def moments() -> str:
     return "\n".join(shown)
 
 
-def _asked(requests: list[dict[str, object]]) -> list[Any]:
+def _asked(requests: list[dict[str, object]], *options: str) -> list[Any]:
     with at_home() as (home, environment):
         done = subprocess.run(
-            [sys.executable, "-m", "assoc_ingest", "mcp"],
+            [sys.executable, "-m", "assoc_ingest", "mcp", *options],
             input="".join(f"{json.dumps(request)}\n" for request in requests),
             cwd=home, env=environment, capture_output=True, text=True, check=True,
         )  # fmt: skip

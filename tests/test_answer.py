@@ -249,7 +249,7 @@ def test_a_list_takes_times_a_source_and_a_branch(filled: Shell, options: tuple[
 
 def test_a_list_without_such_a_column_says_which_have_one(filled: Shell) -> None:
     assert filled("list", "todos", "--branch", "b") == 2
-    assert "--branch does not apply to todos, but to: sessions." in filled.err
+    assert "--branch does not apply to todos, but to: open, sessions." in filled.err
     assert filled("list", "sessions", "--source", "cloude") == 2
     assert "Unknown source 'cloude'" in filled.err
 

@@ -65,11 +65,12 @@ def environment(home: Path) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy", STATELESS[0]])
+@pytest.mark.parametrize("options", [[], ["--structured"]])
 def test_the_official_client_lists_and_calls_every_tool(
-    mode: str, database: Path, tmp_path: Path
+    mode: str, options: list[str], database: Path, tmp_path: Path
 ) -> None:
-    """It validates each answer against the schema that the tool has announced."""
-    program, *arguments = command(database, "--no-sync")
+    """It validates each object against the schema that the tool has announced."""
+    program, *arguments = command(database, "--no-sync", *options)
     server = StdioServerParameters(command=program, args=arguments, env=environment(tmp_path))
     seen: dict[str, list[bool]] = {}
 
@@ -78,11 +79,15 @@ def test_the_official_client_lists_and_calls_every_tool(
             listed = await client.list_tools()
             assert [tool.name for tool in listed.tools] == [tool.name for tool in all_tools()]
             for tool in listed.tools:
-                assert tool.output_schema
+                assert bool(tool.output_schema) == bool(options)
                 for arguments in CALLS[tool.name]:
                     result = await client.call_tool(tool.name, arguments)
-                    assert result.structured_content["schema"] == 1
-                    assert result.content[0].text
+                    text, content = result.content[0].text, result.structured_content
+                    if options:
+                        assert content["schema"] == 1
+                    assert bool(content) == bool(options), "a client is not sent both"
+                    is_told = result.is_error or not options
+                    assert (text != "The answer is in structuredContent.") == is_told
                     seen.setdefault(tool.name, []).append(bool(result.is_error))
 
     asyncio.run(talk())

@@ -64,7 +64,7 @@ def calls(index: Index) -> Call:
         Draft202012Validator(schemas[name]).validate(shown)
         assert shown["schema"] == 1
         assert ("error" in shown) == answer.get("isError", False)
-        size = len(json.dumps(shown)) + len(json.dumps(content["text"]))
+        size = max(len(json.dumps(shown)), len(json.dumps(content["text"])))
         assert size <= arguments.get("max_chars", DEFAULT_CHARS), (name, arguments, size)
         return {**shown, "said": content["text"]}
 

@@ -2,7 +2,7 @@
 -- Unfinished tasks and todos, unread inbox messages, unanswered plans, accepted plans without an
 -- edit after them, and sessions that ended with an error or are unfinished (except
 -- unanswered test calls and empty answers); by project, newest first. Without :all, only items at
--- most 30 days older than the newest session.
+-- most 30 days older than the newest session. :branch is the last one of their conversation.
 with newest as materialized (
     -- Not the clock: a database may be of another time or machine.
     select strftime('%Y-%m-%dT%H:%M:%fZ', max(ended_at), '-30 days') as since
@@ -147,6 +147,7 @@ where (
     coalesce(:source, '') = ''
     or s.source_id in (select r.id from sources r where r.kind = :source)
   )
+  and (coalesce(:branch, '') = '' or s.git_branch = :branch)
   and (coalesce(:status, '') = '' or o.status like '%' || :status || '%')
 order by
     max(o.since) over (partition by p.id) desc,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -67,10 +69,16 @@ def install(directory: Path, force: bool) -> None:
 @project_option("Limit every tool to this project")
 @click.option("--no-sync", is_flag=True, help="Do not read new files before an answer.")
 @click.option("--no-redact", is_flag=True, help="Do not mask credentials.")
+@click.option("--structured", is_flag=True, help="Answer with JSON objects instead of text.")
 @database_option
 @click.pass_context
 def mcp(
-    context: click.Context, database: Path, project: str | None, no_sync: bool, no_redact: bool
+    context: click.Context,
+    database: Path,
+    project: str | None,
+    no_sync: bool,
+    no_redact: bool,
+    structured: bool,
 ) -> None:
     """Serve an agent over the Model Context Protocol (standard input and output).
 
@@ -90,7 +98,7 @@ def mcp(
     from ..ask.output import say
     from ..mcp.index import Index, Settings
     from ..mcp.protocol import Protocol
-    from ..mcp.server import INSTRUCTIONS, Tools, serve
+    from ..mcp.server import INSTRUCTIONS, Tools, sent, serve
     from ..terminal import is_terminal
 
     news: Callable[[], list[str]] | None = None
@@ -107,8 +115,13 @@ def mcp(
         say("Waiting for a client. To set one up: assoc-ingest mcp config")
     index = Index(Settings(database, project, None if no_sync else look, not no_redact))
     tools = Tools(index)
+
+    def call(name: str, arguments: dict[str, object]) -> dict[str, Any]:
+        return sent(tools.call(name, arguments), is_structured=structured)
+
+    offered = partial(tools.offered, is_structured=structured)
     try:
-        serve(Protocol(INSTRUCTIONS, tools.offered, tools.call), index.interrupt)
+        serve(Protocol(INSTRUCTIONS, offered, call), index.interrupt)
     finally:
         index.close()
 
@@ -150,7 +163,8 @@ def _given(context: click.Context) -> list[str]:
         words += ["--db", str(Path(given["database"]).absolute())]
     if project := given["project"]:
         words += ["--project", _in_full(project)]
-    return words + ["--no-sync"] * given["no_sync"] + ["--no-redact"] * given["no_redact"]
+    flags = ("no_sync", "no_redact", "structured")
+    return [*words, *(f"--{name.replace('_', '-')}" for name in flags if given[name])]
 
 
 def _in_full(project: str) -> str:

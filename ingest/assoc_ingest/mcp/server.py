@@ -81,9 +81,12 @@ class Tools:
         self._index = index
         self._tools = {tool.name: tool for tool in offered or all_tools()}
 
-    def offered(self) -> list[Offered]:
+    def offered(self, *, is_structured: bool = True) -> list[Offered]:
         """Return the tools as a client is told of them."""
-        return [Offered(tool, self._index.is_limited) for tool in self._tools.values()]
+        return [
+            Offered(tool, is_limited=self._index.is_limited, is_structured=is_structured)
+            for tool in self._tools.values()
+        ]
 
     def call(self, name: str, arguments: Arguments) -> Object:
         """Return the result of a call, which may be an error. Raises KeyError for no tool."""
@@ -131,12 +134,15 @@ class Tools:
 class Offered:
     """A tool as a client is told of it."""
 
-    def __init__(self, tool: Tool, is_limited: bool) -> None:
-        self._tool, self._is_limited = tool, is_limited
+    def __init__(self, tool: Tool, *, is_limited: bool, is_structured: bool) -> None:
+        self._tool, self._is_limited, self._is_structured = tool, is_limited, is_structured
 
     def described(self) -> Object:
-        """Return its name, what it does, and its schemas."""
-        return self._tool.described(is_limited=self._is_limited)
+        """Return its name, what it does, and its schemas: of its answer if it is an object."""
+        described = self._tool.described(is_limited=self._is_limited)
+        if not self._is_structured:
+            del described["outputSchema"]
+        return described
 
 
 def _budget(arguments: Arguments) -> int:
@@ -149,6 +155,20 @@ def _budget(arguments: Arguments) -> int:
 
 def _result(shown: Item, text: str) -> Object:
     return {"content": [{"type": "text", "text": text}], "structuredContent": shown}
+
+
+def sent(result: Object, *, is_structured: bool) -> Object:
+    """Return what a client is sent of a result: its text or, for a program, its object.
+
+    Not both: some clients give their model only the object if there is one, in which stored text is
+    not quoted, and others only the text (docs/agents.md). An error keeps its text, which is all
+    that some show of one.
+    """
+    if not is_structured:
+        return {name: value for name, value in result.items() if name != "structuredContent"}
+    if result.get("isError"):
+        return result
+    return {**result, "content": [{"type": "text", "text": "The answer is in structuredContent."}]}
 
 
 def _told(error: Item, most: int, masks: Masks) -> tuple[Item, str]:

@@ -70,7 +70,8 @@ BOUNDS: dict[str, Object] = {
         "type": "integer",
         "minimum": LEAST_CHARS,
         "maximum": MOST_CHARS,
-        "description": f"Maximum characters of the whole answer. Default {DEFAULT_CHARS:,}.",
+        "description": f"Maximum characters of the whole answer. Default {DEFAULT_CHARS:,}; with "
+        "less than 2,000, items lose fields.",
     },
     "cursor": {**TEXT, "description": "`next` of an answer: continue where it ended."},
 }

@@ -4,7 +4,7 @@ Programs get one JSON object, which is printed while it is made:
 
     {"schema": 1, "items": [...], "total": 214, "next": "eyJ...", "relaxed": null, "fresh": {...}}
 
-Agents get an object and a text, which keep to one budget together. Stored text in it is quoted.
+Agents get a text, or an object: each keeps to the budget. Stored text in the text is quoted.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ SCHEMA = 1
 Item = dict[str, object]
 
 DEFAULT_CHARS, LEAST_CHARS, MOST_CHARS = 16_000, 200, 400_000
-"""Characters of an answer for an agent, its object and its text together: about four to a token."""
+"""Characters of an answer for an agent: about four to a token."""
 
 LEAST_JSON_CHARS = 1_000
 """The smallest budget of an answer in JSON: what surrounds its items takes a third of it."""
@@ -361,14 +361,17 @@ class Standing:
 
 
 def fitted(answer: Answer, standing: Standing, most: int, masks: Masks) -> tuple[Item, str]:
-    """Return the object and the text of an answer, together at most `most` characters as JSON."""
+    """Return the object and the text of an answer, each at most `most` characters as JSON.
+
+    Both have the same items: a client gives its model one of the two.
+    """
     for level in range(3):
         frame = _Frame(answer, standing, level, masks)
         if level == 2 or frame.cost <= most // 3:
             break
 
     def costs(item: Item) -> int:
-        return cost(item) + cost(answer.render(item)) + 4  # what separates it from others
+        return max(cost(item), cost(answer.render(item))) + 2  # what separates it from others
 
     def prepared(number: int, item: Item) -> Item:
         clean = cast(Item, masked(item, masks))
@@ -396,8 +399,9 @@ class _Frame:
         self.behind = standing.said(level)
         self.empty = answer.empty
         following = answer.cursor(_FAR, _FAR) if answer.cursor else None
-        self.cost = cost(self.object([], following, MOST_CHARS))
-        self.cost += cost(self.text([], following, MOST_CHARS))
+        self.cost = max(
+            cost(self.object([], following, MOST_CHARS)), cost(self.text([], following, MOST_CHARS))
+        )
 
     def object(self, items: list[Item], following: str | None, needs: int | None) -> Item:
         """Return the object of an answer."""
@@ -520,7 +524,7 @@ class _Cutter:
         if longest is None:
             return False
         text = longest.text
-        each = max(2 * cost(text) // len(text), 1)  # in the object, and in the text
+        each = max(cost(text) // len(text), 1)
         longest.cut_to(max(len(text) - excess // each - 2, least))
         self._note(longest.name)
         return True

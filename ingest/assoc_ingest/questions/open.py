@@ -23,6 +23,7 @@ from ..ask.usage import spent_of
 from ..errors import NotFoundError, UsageError
 from .fit import Continued
 from .question import Reader
+from .recap import Commit, commits_in
 from .recent import Outcome, Prompt, branches, ending, prompts
 
 
@@ -58,8 +59,10 @@ class Summary:
     outcome: Annotated[Outcome | None, "The last answer."]
     totals: Annotated[
         dict[str, int] | None,
-        "In a summary, the number of changed_files, subagents or files, if not all are listed.",
+        "In a summary, the number of commits, changed_files, subagents or files, if not all are "
+        "listed.",
     ]
+    commits: Annotated[list[Commit], "Those that git printed here."]
     changed_files: Annotated[list[dict[str, object]], "{path, edits, last_edited}"]
     work: Annotated[list[dict[str, object]], "Tasks, todos and plans: {what, title, status, owner}"]
     links: Annotated[list[dict[str, object]], "{kind, url, title, timestamp}"]
@@ -278,7 +281,9 @@ def _summary(conversation: Conversation, reader: Reader) -> Summary:
     id, names = session["id"], conversation.names()
     state, outcome = ending(connection, id, names, reader.mask, _OF_OUTCOME)
     edits = sql.ask(connection, "pages/session_edits", session=id, limit=-1).fetchall()
+    commits = commits_in(reader, id, names)
     counts = {
+        "commits": len(commits),
         "changed_files": len(edits),
         "subagents": len(conversation.subagents),
         "files": len(conversation.files),
@@ -299,6 +304,7 @@ def _summary(conversation: Conversation, reader: Reader) -> Summary:
         prompts=prompts(connection, id, names, reader.mask),
         outcome=outcome,
         totals={name: count for name, count in counts.items() if count > _MOST_LISTED} or None,
+        commits=commits[:_MOST_LISTED],
         changed_files=_listed(edits),
         work=_listed(sql.ask(connection, "pages/session_work", session=id)),
         links=_listed(sql.ask(connection, "pages/session_links", session=id)),

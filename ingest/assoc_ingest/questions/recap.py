@@ -137,7 +137,7 @@ def recap(
         Literal["day", "repository"], Field("One list for each day, or one for each repository.")
     ] = "day",
     markdown: Annotated[bool, Field("Print Markdown.", is_option=True)] = False,
-    filters: Annotated[Filters, FilterFields(("project", "cwd", "since", "until"))],
+    filters: Annotated[Filters, FilterFields(("project", "cwd", "branch", "since", "until"))],
 ) -> Recap:
     """Recap what was done: outcomes, commits, files, cost, and what is open.
 
@@ -294,7 +294,7 @@ def _done(
     }
     prompts, usage = by_place("prompts"), by_place("usage")
     calls, links = by_place("calls"), by_place("links")
-    made = _commits(reader, calls, Names(reader.db))
+    made = commits_of(reader, calls, Names(reader.db))
     done = []
     for place in {**prompts, **usage, **calls, **links}:
         session, day = place
@@ -337,7 +337,15 @@ def _done(
     return done, usage
 
 
-def _commits(reader: Reader, calls: Rows, names: Names) -> dict[Place, list[Commit]]:
+def commits_in(reader: Reader, session: int, names: Names) -> list[Commit]:
+    """Return the commits that git printed in a conversation, in their order."""
+    from .. import sql
+
+    calls = sql.ask(reader.db, "pages/recap_calls", sessions=f"[{session}]").fetchall()
+    return commits_of(reader, {(session, None): calls}, names).get((session, None), [])
+
+
+def commits_of(reader: Reader, calls: Rows, names: Names) -> dict[Place, list[Commit]]:
     """Return the commits of conversations, each where it was made first."""
     from ..ask.blame import made_in, texts_of
 

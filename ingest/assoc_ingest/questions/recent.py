@@ -109,7 +109,8 @@ class Work:
     terminal=Size(6), json=Size(6), mcp=Size(6, most=50), web=Size(20),
 )  # fmt: skip
 def recent(
-    reader: Reader, filters: Annotated[Filters, FilterFields(("project", "cwd", "since", "until"))]
+    reader: Reader,
+    filters: Annotated[Filters, FilterFields(("project", "cwd", "branch", "since", "until"))],
 ) -> Work:
     """Show what was done lately, and what is left open.
 
@@ -151,7 +152,7 @@ def where_of(connection: sqlite3.Connection, filters: Filters) -> dict[str, obje
     given = filters.parameters(connection)
     if filters.cwd:
         given["project"] = json.dumps(_around(connection, filters.cwd))
-    return {name: given[name] for name in ("project", "since", "until")}
+    return {name: given[name] for name in ("project", "branch", "since", "until")}
 
 
 def _count(connection: sqlite3.Connection, filters: Filters) -> int:
