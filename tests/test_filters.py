@@ -17,7 +17,7 @@ from tests.support.rows import AT, Rows
 from tests.support.served import data, get, served
 from tests.support.shell import Shell
 
-from assoc_ingest.ask import filters, query
+from assoc_ingest.ask import query, times
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
 
@@ -58,7 +58,7 @@ def _fill(rows: Rows) -> None:
 
 @pytest.fixture
 def filled(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    monkeypatch.setattr(filters, "present", lambda: TODAY)
+    monkeypatch.setattr(times, "present", lambda: TODAY)
     with index(shell.database) as rows:
         _fill(rows)
     return shell

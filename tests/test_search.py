@@ -23,11 +23,12 @@ from tests.support.rows import Rows
 from tests.support.searching import search
 
 from assoc_ingest.ask import excerpt
-from assoc_ingest.ask.filters import Filters, period, since, told, until
+from assoc_ingest.ask.filters import Filters
 from assoc_ingest.ask.hits import Hit
 from assoc_ingest.ask.matches import Places, around, parts, plain
 from assoc_ingest.ask.query import parse
 from assoc_ingest.ask.search import RELAXED, SearchResult, with_lines
+from assoc_ingest.ask.times import period, shown, since, until
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.fields import INVISIBLE
 from assoc_ingest.store.database import open_reader
@@ -663,7 +664,7 @@ def test_days_are_those_of_the_local_calendar(monkeypatch: pytest.MonkeyPatch) -
         assert period("yesterday", datetime(2026, 1, 20, 20, tzinfo=UTC)) == (
             "2026-01-19T18:30:00.000Z", "2026-01-20T18:30:00.000Z",
         )  # fmt: skip
-        assert told("until", "2026-01") == "until 2026-01 (2026-01-31)"
+        assert shown("until", "2026-01") == "2026-01 (2026-01-31)"
     finally:
         monkeypatch.undo()
         time.tzset()

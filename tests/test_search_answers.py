@@ -21,10 +21,11 @@ from tests.support.writing import TRANSCRIPT, assistant, at, call, result, user,
 
 from assoc_ingest.ask import candidates, hits
 from assoc_ingest.ask import query as stems
-from assoc_ingest.ask.filters import Filters, until
+from assoc_ingest.ask.filters import Filters
 from assoc_ingest.ask.matches import plain
 from assoc_ingest.ask.query import parse
 from assoc_ingest.ask.search import SearchResult
+from assoc_ingest.ask.times import until
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.questions.question import Reader, named
 from assoc_ingest.questions.search import short_path

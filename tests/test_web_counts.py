@@ -16,7 +16,7 @@ from tests.support.rows import Rows
 from tests.support.served import data, get, served
 from tests.test_demo import HOMES
 
-from assoc_ingest.ask import filters
+from assoc_ingest.ask import times
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web import usage
 from assoc_ingest.web.usage import COLOURS, Colours
@@ -115,7 +115,7 @@ def test_a_number_leads_to_what_it_counts(
     site: str, path: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     today = datetime(2026, 3, 4, tzinfo=UTC) if site == "demo" else datetime(2026, 2, 5, tzinfo=UTC)
-    monkeypatch.setattr(filters, "present", lambda: today)
+    monkeypatch.setattr(times, "present", lambda: today)
     served = request.getfixturevalue(site)
     links = counts(served, path.format(db="db"))
     assert len(links) >= (1 if "project" in path else 3)

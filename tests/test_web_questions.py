@@ -105,7 +105,7 @@ def visit(browser: Any, server: str) -> Iterator[Visit]:
 def test_what_did_i_do_last_week(visit: Visit) -> None:
     visit.open("The 7 days up to the latest activity")
     assert "Spring plan for the four beds" in visit.reads("tbody")
-    assert "Since 2026-0" in visit.reads(".ai-chips")
+    assert "From 2026-0" in visit.reads(".ai-chips")
 
 
 def test_which_conversation_cost_most_this_month(visit: Visit) -> None:

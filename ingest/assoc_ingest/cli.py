@@ -89,7 +89,7 @@ class _Commands(click.Group):
         if cmd_name not in commands():
             return None
         place, _, name = commands()[cmd_name].partition(":")
-        if self._is_listed and place == "question":
+        if self._is_listed and cmd_name in QUESTIONS:
             from .questions.question import named
 
             return click.Command(cmd_name, help=named(cmd_name).help)

@@ -68,6 +68,9 @@ INVISIBLE = (
 """Invisible letters that can be inside a word: soft hyphens, joiners, zero-width spaces, direction
 marks, byte order marks. `schema/` has the same list."""
 
+INVISIBLE_RUN = re.compile(f"[{INVISIBLE}]+")
+_unbindable = re.compile("[\x00\ud800-\udfff]")
+
 _formatting = re.compile(b"\xe2(?:\x80[\x8b-\x8f\xaa-\xae]|\x81[\xa0-\xa4\xa6-\xa9])").search
 _OTHER_INVISIBLE = "\u00ad\u034f\u061c\u180e\ufeff"
 
@@ -443,3 +446,11 @@ def fail_within_limits() -> None:
         return loads(data)
 
     orjson.loads = careful  # type: ignore[assignment]
+
+
+def bindable(text: str) -> str:
+    """Return a text that SQLite accepts, without invisible letters.
+
+    An argument of a command can have undecodable bytes.
+    """
+    return INVISIBLE_RUN.sub("", _unbindable.sub(" ", text))

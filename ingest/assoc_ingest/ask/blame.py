@@ -31,14 +31,14 @@ from pathlib import Path
 
 from .. import sql
 from ..errors import NotFoundError, UsageError
-from ..fields import from_milliseconds, milliseconds
+from ..fields import bindable, from_milliseconds, milliseconds
 from ..paths import comparable, in_repository, is_directory, is_there, is_windows, slashed
 from ..records import EDIT, OTHER, READ, RUN
 from ..terminal import one_line
 from . import query
 from .conversation import shortly
 from .git_history import Commit, GitHistory, Merge, history_at
-from .query import SAID, TOOLS, Term, bindable, in_scope
+from .query import SAID, TOOLS, Term, in_scope
 
 GRADES = (
     *("made", "committed", "linked", "branch", "replayed", "edited"),

@@ -34,7 +34,7 @@ from .conversation import (
     by_call,
     facts_of,
 )
-from .filters import project_ids
+from .projects import project_ids
 from .refs import Lines, short_key
 from .usage import spent_of
 

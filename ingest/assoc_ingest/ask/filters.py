@@ -1,408 +1,29 @@
-"""Filters of a question (project, session, source, branch, time, model, cost ...), parsed in one
-place.
+"""The filters of a search, a list, a sum or a page: one list of what each is, for all of them.
+
+A filter comes from an option, from `field:value` in a query, from an argument of a tool, or from
+the address or the form of a page. Only this module says what it is called and reads it, so it means
+the same everywhere (docs/search.md). Kinds in a query add to those of the options; any other filter
+in a query replaces that of the option. The condition stands in each query: it gets the filters as
+parameters of the same names.
+
+The help of a command has the sentences of `FILTERS`, so what takes long to import is imported where
+a filter is read.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import posixpath
-import re
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, date, datetime, time, timedelta
-from difflib import SequenceMatcher
-from pathlib import Path, PureWindowsPath
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import sql, terminal
-from ..errors import NotFoundError, UsageError, did_you_mean
-from ..paths import comparable, comparable_name, here, slashed
-from .refs import find_session, shared_length
+from .. import terminal
+from ..errors import UsageError, did_you_mean
+from . import times
 
-# ------------------------------------------------------------------------------------------------
-# Which projects `--project` means, decided in one place: an id, a path, or a name.
-#
-# 1. An absolute path is the project at exactly that path. So are `.`, `~` and paths that begin so.
-# 2. A number is an id, as printed by `list projects --json`.
-# 3. Anything else is a name, or the name of the directory below `projects/`, in the same case.
-# 4. Commands that read also accept another case, and a part of a name or path if only one project
-#    has it. For them, a name includes the worktrees of that repository: what was said there is
-#    about it, too.
-#
-# Commands that remove accept only the first three, and nothing that could mean two projects.
-
-
-_LISTED = 20
-_COMPARED = 200
-_LEAST_SHARED = 2  # parts of a path, of which the first of most is empty
-_ID_DIGITS = 18
-_SEE_THEM = "To see them: assoc-ingest list projects"
-
-
-def project_ids(
-    connection: sqlite3.Connection, project: str, *, with_worktrees: bool = True
-) -> str:
-    """Return the ids of the projects that `project` means to a query: a JSON array."""
-    return json.dumps(find_projects(connection, project, with_worktrees=with_worktrees))
-
-
-def find_projects(
-    connection: sqlite3.Connection,
-    project: str,
-    *,
-    exactly: bool = False,
-    with_worktrees: bool = True,
-) -> list[int]:
-    """Return the ids of the projects that `project` means: at least one.
-
-    A directory is a project in each root that knows it. With `exactly`, the text must name one
-    directory in full. Raises NotFoundError with the nearest, and UsageError with all that the text
-    could mean.
-    """
-    known = sql.ask(connection, "pages/project_names").fetchall()
-    path = as_path(project)
-    if path is not None:
-        return _ids(_at(path, known) or _missing_path(path, known))
-    by_id = [row for row in known if _is_id(project) and row["id"] == int(project)]
-    by_name = [row for row in known if row["name"] == project]
-    by_key = [row for row in known if row["key"] == comparable_name(project)]
-    if exactly:
-        found = _only(project, _unique(by_id + by_name + by_key))
-        return _ids(_same(found or _not_exact(project, known), known))
-    if by_id:
-        return _ids(_same(by_id, known))
-    found = by_name or by_key or _in_other_case(project, known)
-    found = found or _only(project, _loosely(project, known)) or _missing(project, known)
-    found = _same(found, known)
-    if with_worktrees:
-        found = _unique([*found, *_same(_worktrees(found, known), known)])
-    return _ids(found)
-
-
-# -- what the text is ------------------------------------------------------------------------------
-
-
-def as_path(project: str) -> str | None:
-    """Return `project` as an absolute path, None if it is an id or a name."""
-    text = slashed(project) if PureWindowsPath(project).is_absolute() else project
-    if text.split("/")[0] in (".", ".."):
-        directory = here()
-        if directory is None:
-            raise UsageError(
-                "The current directory no longer exists. Give a project: --project NAME"
-            )
-        text = (directory / text).as_posix()
-    elif text.startswith("~"):
-        text = _expanded(text)
-    is_path = text.startswith("/") or PureWindowsPath(text).is_absolute()
-    return posixpath.normpath(text) if is_path else None
-
-
-def _expanded(text: str) -> str:
-    """Return a path below a user's home; if there is no such home, it is a name."""
-    try:
-        return Path(text).expanduser().as_posix()
-    except RuntimeError:
-        return text
-
-
-def _is_id(project: str) -> bool:
-    return project.isascii() and project.isdigit() and len(project) <= _ID_DIGITS
-
-
-# -- what fits it ----------------------------------------------------------------------------------
-
-
-def _at(path: str, known: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
-    place = comparable(path)
-    return [row for row in known if row["path"] and comparable(row["path"]) == place]
-
-
-def _in_other_case(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return the projects whose name differs only in case, if they all have the same name."""
-    rows = [row for row in known if (row["name"] or "").casefold() == project.casefold()]
-    return rows if len({row["name"] for row in rows}) == 1 else []
-
-
-def _loosely(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return the projects with this name in any case or, if none, with the text in name or path."""
-    wanted = project.casefold()
-    tests: tuple[Callable[[str], bool], ...] = (
-        lambda text: text == wanted,
-        lambda text: bool(wanted) and wanted.replace("\\", "/") in text,
-    )
-    for fits in tests:
-        rows = [row for row in known if any(fits(text.casefold()) for text in _texts(row))]
-        if rows:
-            return rows
-    return []
-
-
-def _texts(row: sqlite3.Row) -> tuple[str, ...]:
-    return tuple(filter(None, (row["name"], row["key"], row["path"])))
-
-
-def _ids(rows: Iterable[sqlite3.Row]) -> list[int]:
-    return [int(row["id"]) for row in rows]
-
-
-def _unique(rows: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
-    return list({row["id"]: row for row in rows}.values())
-
-
-def _place(row: sqlite3.Row) -> str:
-    return comparable(row["path"]) if row["path"] else str(row["key"])
-
-
-def _same(found: list[sqlite3.Row], known: list[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return all projects in the same directories: each agent and home has its own."""
-    directories = {row["same_as"] or row["id"] for row in found}
-    return [row for row in known if (row["same_as"] or row["id"]) in directories]
-
-
-def _worktrees(found: list[sqlite3.Row], known: list[sqlite3.Row]) -> list[sqlite3.Row]:
-    ids = set(_ids(found))
-    return [row for row in known if row["parent_id"] in ids]
-
-
-# -- what does not ---------------------------------------------------------------------------------
-
-
-def _only(project: str, rows: list[sqlite3.Row]) -> list[sqlite3.Row]:
-    """Return the rows; raise if they are of several directories."""
-    if len({_place(row) for row in rows}) > 1:
-        raise UsageError(
-            f"{project!r} matches {len(rows)} projects; give the path or id of one:{_listed(rows)}"
-        )
-    return rows
-
-
-def _listed(rows: list[sqlite3.Row]) -> str:
-    lines = [f"\n  {row['id']}  {row['path'] or row['key']}" for row in rows[:_LISTED]]
-    return "".join(lines) + (f"\n  and {len(rows) - _LISTED} more" if rows[_LISTED:] else "")
-
-
-def _not_exact(project: str, known: list[sqlite3.Row]) -> NoReturn:
-    if found := _loosely(project, known):
-        raise UsageError(
-            f"No project is named exactly {project!r}; give the name, path or id of one:"
-            f"{_listed(found)}"
-        )
-    _missing(project, known)
-
-
-def _missing(project: str, known: list[sqlite3.Row]) -> NoReturn:
-    hint = did_you_mean(project, (row["name"] for row in known if row["name"]), show=repr)
-    raise NotFoundError(f"No project is named {project!r}.{hint} {_SEE_THEM}")
-
-
-def _missing_path(path: str, known: list[sqlite3.Row]) -> NoReturn:
-    parts = {row["path"]: comparable(row["path"]).split("/") for row in known if row["path"]}
-    nearest = _nearest(comparable(path).split("/"), parts)
-    hint = f" Did you mean {nearest!r}?" if nearest else ""
-    raise NotFoundError(f"No project has the path {path!r}.{hint} {_SEE_THEM}")
-
-
-def _nearest(wanted: list[str], known: dict[str, list[str]]) -> str | None:
-    """Return the path that shares most of its first parts, among those the most similar one."""
-    if not known:
-        return None
-    shared = {text: shared_length(wanted, parts) for text, parts in known.items()}
-    longest = max(shared.values())
-    if longest < _LEAST_SHARED:
-        return None
-    candidates = sorted(text for text, length in shared.items() if length == longest)
-    matcher = SequenceMatcher(b="/".join(wanted).casefold(), autojunk=False)
-
-    def likeness(text: str) -> float:
-        matcher.set_seq1(text.casefold())
-        return matcher.ratio()
-
-    return max(candidates[:_COMPARED], key=likeness)
-
-
-# ------------------------------------------------------------------------------------------------
-# Parses times as people write them. `since` and `until` mean the same wherever they can be given.
-#
-#     30m, 12h                 that long ago, to the second
-#     7d, 2w, last 7 days      the last 7 days, of which today is one: from the day 6 days ago on
-#     3 days ago, 2 weeks ago  that day; also months and years
-#     today, yesterday, monday ... sunday (the last one, which may be today)
-#     this week, last week, this month, last month, this year, last year
-#     2026-01-31, 2026-01, 2026, 2026-01-31T12:00
-#
-# For a period, `since` is its start and `until` its end. Days, weeks and months are those of the
-# local calendar; weeks begin on Monday.
-
-
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_ago = re.compile(
-    r"(?:last )?(\d{1,6})\s*([mhdw]|(?:minute|hour|day|week)s?)", re.IGNORECASE | re.ASCII
-).fullmatch
-_long_ago = re.compile(r"(\d{1,6}) (minute|hour|day|week|month|year)s? ago", re.ASCII).fullmatch
-_date = re.compile(r"\d{4}(-\d\d(-\d\d)?)?", re.ASCII).fullmatch
-_moment = re.compile(r"\d{4}-\d\d-\d\d[T ].+", re.ASCII).fullmatch
-_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_FIRST = 2000  # year of the first time that is stored
-
-
-class Period(NamedTuple):
-    """The stored times at which a period begins and ends; for a moment, these are the same."""
-
-    start: str
-    end: str
-
-
-def ago(text: str) -> timedelta | None:
-    """Return a span of time such as `90d`; None if the text is none."""
-    match = _ago(text.strip())
-    return timedelta(**{_UNITS[match[2][0].lower()]: int(match[1])}) if match else None
-
-
-def since(text: str, now: datetime | None = None) -> str:
-    """Return the stored time at which a period begins."""
-    return period(text, now).start
-
-
-def until(text: str, now: datetime | None = None) -> str:
-    """Return the stored time at which a period ends."""
-    return period(text, now).end
-
-
-def period(text: str, now: datetime | None = None) -> Period:
-    """Return the period that a text names, see the table above. Raises UsageError."""
-    try:
-        start, end = _span(text.strip(), (now or present()).astimezone())
-        return Period(_stored(start), _stored(end))
-    except (ValueError, OverflowError, OSError):
-        raise UsageError(
-            f"Invalid time {text!r}. Use 30m, 12h, 7d, today, yesterday, monday, 'last week', "
-            "'3 weeks ago' or a date such as 2026-01-31."
-        ) from None
-
-
-def whole(text: str) -> Period:
-    """Return the period that a text names. Raises UsageError for a moment."""
-    named = period(text)
-    if named.start == named.end:
-        raise UsageError(
-            f"{text!r} is neither a day nor a month. Use yesterday, 'last month', 2026-01-31 or "
-            "2026-01."
-        )
-    return named
-
-
-def present() -> datetime:
-    """Return the time to which spans such as `7d` are relative."""
-    return datetime.now().astimezone()
-
-
-def _span(text: str, now: datetime) -> tuple[date, date]:
-    """Return the first day of a period and the day after it, or a moment twice."""
-    today = now.date()
-    if _date(text):
-        first = date.fromisoformat((text + "-01-01")[:10])
-        return first, _after(first, ("year", "month", "day")[text.count("-")])
-    if _moment(text):
-        return (moment := datetime.fromisoformat(text).astimezone()), moment
-    words = " ".join(text.lower().replace("-", " ").replace("_", " ").split())
-    span = ago(words)
-    if span is not None:
-        if span % timedelta(days=1) or words.rstrip("s").endswith(("m", "minute", "h", "hour")):
-            return now - span, now - span
-        return (first := today - span + timedelta(days=1)), first
-    if match := _long_ago(words):
-        return _back(now, int(match[1]), match[2])
-    if words in ("today", "yesterday"):
-        return _back(now, ("today", "yesterday").index(words), "day")
-    if words in _DAYS:
-        return _back(now, (today.weekday() - _DAYS.index(words)) % 7, "day")
-    which, _, unit = words.partition(" ")
-    if which in ("this", "last") and unit in ("week", "month", "year"):
-        first = _beginning(today, unit)
-        if which == "last":
-            first = _beginning(first - timedelta(days=1), unit)
-        return first, _after(first, unit)
-    raise ValueError(text)
-
-
-def _back(now: datetime, count: int, unit: str) -> tuple[date, date]:
-    """Return the moment so many minutes or hours ago, or the day so many days, weeks ... ago."""
-    if unit in ("minute", "hour"):
-        moment = now - timedelta(**{f"{unit}s": count})
-        return moment, moment
-    day = now.date()
-    if unit in ("day", "week"):
-        day -= timedelta(**{f"{unit}s": count})
-    else:
-        months = day.year * 12 + day.month - 1 - count * (12 if unit == "year" else 1)
-        first = date(months // 12, months % 12 + 1, 1)
-        length = (_after(first, "month") - first).days
-        day = first.replace(day=min(day.day, length))
-    return day, _after(day, "day")
-
-
-def _beginning(day: date, unit: str) -> date:
-    if unit == "week":
-        return day - timedelta(days=day.weekday())
-    return day.replace(day=1) if unit == "month" else day.replace(month=1, day=1)
-
-
-def _after(first: date, unit: str) -> date:
-    """Return the first day after the day, week, month or year that begins on `first`."""
-    if first.year == date.max.year:
-        return date.max
-    days = {"day": 1, "week": 7, "month": 31, "year": 366}[unit]
-    after = first + timedelta(days=days)
-    return after if unit in ("day", "week") else _beginning(after, unit)
-
-
-def _stored(moment: date) -> str:
-    """Return the stored form of a moment, or of the start of a day."""
-    if not isinstance(moment, datetime):
-        moment = datetime.combine(moment, time())
-    if moment.year < _FIRST:
-        raise ValueError(moment)
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
-
-
-def told(name: str, text: str) -> str:
-    """Return a filter with a time as the user typed it, and the day or moment that it means."""
-    if name in ("month", "day") and _date(text):
-        return f"{name} {text}"
-    start, end = period(text)
-    at = start if name != "until" or start == end else _before(end)
-    shown = terminal.moment(at)
-    if shown.endswith("00:00") and ":" not in text:
-        shown = shown[:10]
-    if name == "until" and start == end:
-        shown = f"before {shown}"
-    return f"{name} {shown}" if _moment(text) or text == shown else f"{name} {text} ({shown})"
-
-
-def as_given(name: str, stored: str) -> str:
-    """Return a stored time of a filter as a person types it: as a day if it is its start or end."""
-    shown = terminal.moment(stored)
-    if not shown.endswith(" 00:00"):
-        return shown
-    return terminal.moment(_before(stored) if name == "until" else stored)[:10]
-
-
-def _before(end: str) -> str:
-    """Return the start of the day that ends at a stored time."""
-    return _stored(datetime.fromisoformat(end).astimezone().date() - timedelta(days=1))
-
-
-# ------------------------------------------------------------------------------------------------
-# The filters of a search, a list, a sum or a page: one object for all of them.
-#
-# A filter comes from an option, from `field:value` in a query, from an argument of a tool, or from
-# the address of a page. Only this module reads it, so it means the same everywhere
-# (docs/search.md). Kinds in a query add to those of the options; any other filter in a query
-# replaces that of the option.
-
+if TYPE_CHECKING:
+    import sqlite3
 
 WHAT = (
     "message", "session", "inbox", "task", "todo", "plan", "document", "prompt",
@@ -416,9 +37,171 @@ MESSAGE_KINDS = (
 )  # fmt: skip
 ROLES = ("user", "assistant", "system")
 
+_SHOWS_MORE = ("all", "gone")  # of `Filters`: these are no filters
 _SHOWN = 10  # words that are nowhere
 
-Parameters = dict[str, str | int | float | None]
+Value = str | int | float | None
+Parameters = dict[str, Value]
+
+
+# ------------------------------------------------------------------------------------------------
+# How a filter is read: as what queries get for it. Each raises for what names nothing that exists.
+
+
+def _kinds(_: sqlite3.Connection, filters: Filters) -> Value:
+    for kind in filters.kind:
+        _check("kind", kind, (*WHAT, *MESSAGE_KINDS))
+    return json.dumps(filters.kind) if filters.kind else None
+
+
+def _project(connection: sqlite3.Connection, filters: Filters) -> Value:
+    if not filters.project:
+        return None
+    from .projects import project_ids
+
+    return project_ids(connection, filters.project, with_worktrees=filters.with_worktrees)
+
+
+def _session(connection: sqlite3.Connection, filters: Filters) -> Value:
+    if not filters.session:
+        return None
+    from .refs import find_session
+
+    return find_session(connection, filters.session)
+
+
+def _source(connection: sqlite3.Connection, filters: Filters) -> Value:
+    source = filters.source
+    if source and source not in source_names():  # a newer version has more
+        rows = connection.execute("select kind from sources where kind = ?", (source,))
+        known_source(None if rows.fetchone() else source)
+    return source
+
+
+def _role(_: sqlite3.Connection, filters: Filters) -> Value:
+    _check("role", filters.role, ROLES)
+    return filters.role
+
+
+def _since(_: sqlite3.Connection, filters: Filters) -> Value:
+    starts = [times.whole(text).start for text in filters.periods]
+    return max([*starts, *([times.since(filters.since)] if filters.since else [])], default=None)
+
+
+def _until(_: sqlite3.Connection, filters: Filters) -> Value:
+    ends = [times.whole(text).end for text in filters.periods]
+    return min([*ends, *([times.until(filters.until)] if filters.until else [])], default=None)
+
+
+def _dollars(_: sqlite3.Connection, filters: Filters) -> Value:
+    if not filters.min_cost:
+        return None
+    try:
+        amount = float(filters.min_cost)
+    except ValueError:
+        amount = math.nan
+    if not 0 <= amount < math.inf:
+        raise UsageError(f"{filters.min_cost!r} is not an amount of dollars, such as 2.50.")
+    return amount
+
+
+# ------------------------------------------------------------------------------------------------
+# The list of them.
+
+
+class Filter(NamedTuple):
+    """What an answer can be limited by."""
+
+    name: str
+    """Of the option, the argument, the field of a query or form, and the parameter of queries."""
+    about: str = ""
+    """The help of the option and of the argument. A command completes some of the sentences."""
+    label: str = ""
+    """What a page calls it."""
+    example: str = ""
+    """What an empty field of a form says."""
+    kind: str = "text"
+    """text, flag, list (of values), time, period (a part of the calendar) or dollars."""
+    is_in_query: bool = False
+    """Can it be a part of the query, as in `since:7d`?"""
+    read: Callable[[sqlite3.Connection, Filters], Value] | None = None
+    """Returns what queries get for it, if that is not the text itself."""
+
+    @property
+    def type(self) -> type:
+        kinds: dict[str, type] = {"flag": bool, "list": list}
+        return kinds.get(self.kind, str)
+
+    def shown(self, value: Any) -> str:
+        if self.kind in ("time", "period"):
+            return times.shown(self.name, value)
+        if self.kind == "list":
+            return ", ".join(value)
+        return "" if self.kind == "flag" else "$" * (self.kind == "dollars") + value
+
+    def told(self, value: Any) -> str:
+        return f"{self.name.replace('_', ' ')} {self.shown(value)}".rstrip()
+
+
+FILTERS = {
+    one.name: one
+    for one in (
+        Filter(
+            "kind", "Only hits of this kind (prompt, text, thinking, tool_use, plan, task ...)",
+            "Kind", "all; such as prompt", "list", is_in_query=True, read=_kinds,
+        ),
+        Filter(
+            "project", "Only this project", "Project", "all; name, path or id",
+            is_in_query=True, read=_project,
+        ),
+        Filter(
+            "cwd",
+            "Only the project of this directory, or of the nearest one above it: an absolute path.",
+            "Directory", "any; such as /srv/shop",
+        ),
+        Filter(
+            "session", "Only this session, given by a prefix of its key.",
+            "Conversation", "all; the whole key", is_in_query=True, read=_session,
+        ),
+        Filter("source", "Only this source", "Source", "all", is_in_query=True, read=_source),
+        Filter(
+            "branch", "Only work on this git branch.", "Branch", "all; such as main",
+            is_in_query=True,
+        ),
+        Filter("model", "Only this model.", "Model", "all"),
+        Filter("role", label="Role", read=_role),
+        Filter(
+            "tool", "Only calls of this tool, and their output.", "Tool", "all; such as Bash",
+            is_in_query=True,
+        ),
+        Filter(
+            "status",
+            "Only this status, such as pending, or sessions that ended this way: error, "
+            "interrupted, finished. A part is enough.",
+            "Status", "any; such as pending or error",
+        ),
+        Filter(
+            "errors", "Only sessions in which a call or a request failed.", "With errors",
+            kind="flag",
+        ),
+        Filter(
+            "min_cost", "Only sessions that cost this many dollars or more.", "Cost from ($)",
+            "any; such as 2.50", "dollars", read=_dollars,
+        ),
+        Filter(
+            "since",
+            "From this time on: 12h, 7d, yesterday, monday, 'last week', '3 weeks ago' or a date.",
+            "From", "such as 7d, yesterday, 2026-01-31", "time", is_in_query=True, read=_since,
+        ),
+        Filter(
+            "until", "Up to this time; a day, week or month is included.",
+            "Up to", "such as yesterday, 2026-01-31", "time", is_in_query=True, read=_until,
+        ),
+        Filter("month", label="Month", example="2026-01", kind="period"),
+        Filter("day", label="Day", example="2026-01-31", kind="period"),
+    )
+}  # fmt: skip
+"""All filters. Those without help are no options: pages link to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,7 +209,6 @@ class Filters:
     """Filters as the user typed them; an empty one leaves out nothing."""
 
     kind: tuple[str, ...] = ()
-    """Only hits of these kinds."""
     project: str | None = None
     session: str | None = None
     source: str | None = None
@@ -435,11 +217,8 @@ class Filters:
     role: str | None = None
     tool: str | None = None
     status: str | None = None
-    """A part of the status in a list, or of how a session ended."""
     errors: bool = False
-    """Only sessions in which something failed."""
     min_cost: str | None = None
-    """Only sessions that cost this many dollars or more."""
     since: str | None = None
     until: str | None = None
     month: str | None = None
@@ -455,7 +234,10 @@ class Filters:
     def of(cls, given: Mapping[str, object]) -> Filters:
         """Return the filters among named values; other names are ignored."""
         names = {field.name for field in fields(cls)}
-        return cls(**{name: value for name, value in given.items() if name in names and value})  # type: ignore[arg-type]
+        values: dict[str, Any] = {n: value for n, value in given.items() if n in names and value}
+        if isinstance(values.get("kind"), str):
+            values["kind"] = (values["kind"],)
+        return cls(**values)
 
     def limited_by(self, fields: Iterable[tuple[str, str]]) -> Filters:
         """Return the filters with those in a query: names and values."""
@@ -471,19 +253,15 @@ class Filters:
 
     def given(self) -> dict[str, object]:
         """Return the filters that are set, by their names."""
-        shows_more = ("all", "gone", "with_worktrees")
-        return {
-            name: value for name, value in asdict(self).items() if value and name not in shows_more
-        }
+        return {name: value for name, value in asdict(self).items() if value and name in FILTERS}
 
     def told(self, name: str) -> str:
-        value = getattr(self, name)
-        if name in ("since", "until", "month", "day"):
-            return told(name, value)
-        if name == "errors":
-            return "errors"
-        value = ", ".join(value) if name == "kind" else value
-        return f"min cost ${value}" if name == "min_cost" else f"{name} {value}"
+        return FILTERS[name].told(getattr(self, name))
+
+    @property
+    def periods(self) -> list[str]:
+        """Days and months, which limit both `since` and `until`."""
+        return [text for text in (self.month, self.day) if text]
 
     @property
     def is_of_messages(self) -> bool:
@@ -504,36 +282,16 @@ class Filters:
 
     def parameters(self, connection: sqlite3.Connection) -> Parameters:
         """Return the parameters of the queries; raise if a filter names nothing that exists."""
-        for kind in self.kind:
-            _check("kind", kind, (*WHAT, *MESSAGE_KINDS))
-        if self.source and self.source not in source_names():  # a newer version has more
-            rows = connection.execute("select kind from sources where kind = ?", (self.source,))
-            known_source(None if rows.fetchone() else self.source)
-        _check("role", self.role, ROLES)
-        projects = None
-        if self.project:
-            projects = project_ids(connection, self.project, with_worktrees=self.with_worktrees)
-        periods = [whole(text) for text in (self.month, self.day) if text]
-        starts = [*(one.start for one in periods), *map(since, filter(None, [self.since]))]
-        ends = [*(one.end for one in periods), *map(until, filter(None, [self.until]))]
+
+        def given(name: str) -> Value:
+            value = getattr(self, name) or None
+            return 1 if value is True else value
+
         return {
-            "kind": json.dumps(self.kind) if self.kind else None,
-            "project": projects,
-            "session": find_session(connection, self.session) if self.session else None,
-            "source": self.source,
-            "since": max(starts, default=None),
-            "until": min(ends, default=None),
-            "tool": self.tool,
-            "model": self.model,
-            "role": self.role,
-            "branch": self.branch,
-            "status": self.status,
-            "errors": 1 if self.errors else None,
-            "min_cost": _dollars(self.min_cost) if self.min_cost else None,
-            "cwd": self.cwd,
-            "all": 1 if self.all else None,
-            "gone": 1 if self.gone else None,
-        }
+            one.name: one.read(connection, self) if one.read else given(one.name)
+            for one in FILTERS.values()
+            if one.kind != "period"
+        } | {name: given(name) for name in _SHOWS_MORE}
 
 
 class Nothing(NamedTuple):
@@ -599,13 +357,3 @@ def _check(name: str, value: str | None, known: tuple[str, ...]) -> None:
         names = dict.fromkeys(known)
         hint = did_you_mean(value, names)
         raise UsageError(f"Unknown {name} {value!r}.{hint} Choose one of: {', '.join(names)}.")
-
-
-def _dollars(text: str) -> float:
-    try:
-        amount = float(text)
-    except ValueError:
-        amount = math.nan
-    if not 0 <= amount < math.inf:
-        raise UsageError(f"{text!r} is not an amount of dollars, such as 2.50.")
-    return amount

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, islice
 
+from .. import fields
 from ..fields import has_invisible
 from . import query
 
@@ -125,7 +126,7 @@ def in_both_ways(text: str, look: Callable[[str], Iterable[Span]]) -> list[Span]
     """
     spans = set(look(text))
     if has_invisible(text):
-        gaps = [match.span() for match in query.INVISIBLE_RUN.finditer(text)]
+        gaps = [match.span() for match in fields.INVISIBLE_RUN.finditer(text)]
         before = [0, *accumulate(end - start for start, end in gaps)]
         # Where each gap would be in the text without them all.
         places = [start - shift for (start, _), shift in zip(gaps, before, strict=False)]
@@ -133,7 +134,7 @@ def in_both_ways(text: str, look: Callable[[str], Iterable[Span]]) -> list[Span]
         def back(place: int) -> int:
             return place + before[bisect_right(places, place)]
 
-        bare = query.INVISIBLE_RUN.sub("", text)
+        bare = fields.INVISIBLE_RUN.sub("", text)
         spans.update((back(start), back(end - 1) + 1) for start, end in look(bare) if start < end)
     return sorted(spans)
 

@@ -9,7 +9,8 @@ from itertools import islice, product
 from typing import NamedTuple
 
 from ..errors import UsageError
-from ..fields import INVISIBLE, has_cjk
+from ..fields import bindable, has_cjk
+from .filters import FILTERS
 
 # ------------------------------------------------------------------------------------------------
 # Stop words: English words that say nothing about the subject of a question.
@@ -319,7 +320,7 @@ def _without_y(stem: str) -> str:
 # text with such letters twice, once without them (`joined_text`).
 
 
-FIELDS = ("kind", "project", "session", "source", "branch", "since", "until", "tool")
+FIELDS = tuple(one.name for one in FILTERS.values() if one.is_in_query)
 """The filters in a query; each is an option of the command, too."""
 
 _term = re.compile(
@@ -331,8 +332,6 @@ _term = re.compile(
     r"|\d+\s+(?:minute|hour|day|week|month|year)s?\s+ago))(?!\S))"
     r"|(?P<word>\S+)"
 )
-_unbindable = re.compile("[\x00\ud800-\udfff]")
-INVISIBLE_RUN = re.compile(f"[{INVISIBLE}]+")
 _raw_syntax = str.maketrans("(){}:^+,", " " * 8)
 _RAW_WORDS = frozenset({"AND", "OR", "NOT", "NEAR"})
 
@@ -435,14 +434,6 @@ def _ends(text: str) -> list[int]:
     if has_cjk(text):
         return list(range(1, len(text) + 1))
     return [match.end() for match in TOKEN.finditer(text)]
-
-
-def bindable(text: str) -> str:
-    """Return a text that SQLite accepts, without invisible letters.
-
-    An argument of a command can have undecodable bytes.
-    """
-    return INVISIBLE_RUN.sub("", _unbindable.sub(" ", text))
 
 
 def _tokens(query: str) -> Iterator[_Token]:

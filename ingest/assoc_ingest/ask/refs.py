@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 
 from .. import sql, terminal
 from ..errors import ArchiveError, NotFoundError, UsageError, nearest
+from ..fields import bindable
 from ..files.archive import LineIndex
 from ..terminal import cut, one_line, to_copy
-from .query import bindable
 
 # ------------------------------------------------------------------------------------------------
 # Numbers of lines in archived files, as far as the archive still has them.

@@ -32,6 +32,7 @@ from datetime import datetime
 from itertools import chain
 
 from .. import sql
+from ..fields import bindable
 from . import matches, refs
 from . import query as query_parser
 from .candidates import Candidate, Candidates, Vocabulary, vocabulary
@@ -804,7 +805,7 @@ def find(
     UsageError or NotFoundError. `clean` masks what no snippet may show.
     """
     filters = filters or Filters()
-    expression = query_parser.bindable(query) if raw else None
+    expression = bindable(query) if raw else None
     terms = query_parser.parse(query) if expression is None else query_parser.parse_raw(expression)
     notes: list[str] = []
     if terms.without and not terms.fields and '-"' not in query:  # no command has -"a phrase"

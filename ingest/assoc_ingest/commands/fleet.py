@@ -155,7 +155,7 @@ def pull(
     """
     from dataclasses import asdict
 
-    from ..ask.filters import since as time_of
+    from ..ask.times import since as time_of
     from ..fleet.pull import Wanted
     from ..fleet.pull import pull as run
 
@@ -326,7 +326,7 @@ def disallow(database: Path, directory: str | None, all_projects: bool, as_json:
       assoc-ingest remote disallow ~/code/garden
       assoc-ingest remote disallow --all-projects
     """
-    from ..ask.filters import as_path
+    from ..ask.projects import as_path
     from ..fleet.state import changing
 
     if (directory is None) != all_projects:

@@ -14,7 +14,6 @@ import click
 from click.core import ParameterSource
 
 from ..paths import DATABASE, default_database
-from ..questions import FILTERS
 
 if TYPE_CHECKING:
     import sqlite3
@@ -276,29 +275,18 @@ def source_option(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     )
 
 
-def filter_options(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Add the options that are filters; the command gets them by their names (`Filters.of`)."""
-
-    def added(command: Callable[P, R]) -> Callable[P, R]:
-        for name in reversed(names):
-            command = filter_option(name)(command)
-        return command
-
-    return added
-
-
 def filter_option(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Add the option of one filter."""
-    text, flags = FILTERS[name], f"--{name.replace('_', '-')}"
+    from ..ask.filters import FILTERS
+
+    one, flags = FILTERS[name], f"--{name.replace('_', '-')}"
     if name == "project":
-        return project_option(text)
+        return project_option(one.about)
     if name == "source":
-        return source_option(text)
-    if name == "errors":
-        return click.option(flags, is_flag=True, help=text)
-    if name == "kind":
-        return click.option(flags, multiple=True, help=f"{text}; can be given several times.")
-    return click.option(flags, name, help=text)
+        return source_option(one.about)
+    if one.type is list:
+        return click.option(flags, multiple=True, help=f"{one.about}; can be given several times.")
+    return click.option(flags, name, is_flag=one.type is bool, help=one.about)
 
 
 def _check_source(_: click.Context, __: click.Parameter, name: str | None) -> str | None:

@@ -188,7 +188,7 @@ def _run(
 
 def _value(question: Question, parameter: Parameter, value: Any) -> Any:
     """Return what is given for a parameter, a text without what no database can hold."""
-    from ..ask.query import bindable
+    from ..fields import bindable
 
     if isinstance(value, tuple) and (parameter.is_required or parameter.field.is_argument):
         value = _joined(question, parameter, value) or parameter.default

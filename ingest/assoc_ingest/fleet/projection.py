@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from ..ask.filters import as_path
+from ..ask.projects import as_path
 from ..errors import ArchiveError, NotFoundError, UsageError
 from ..files import archive
 from ..files.changes import claim_of

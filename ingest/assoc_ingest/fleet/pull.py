@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from ..ask.filters import find_projects
+from ..ask.projects import find_projects
 from ..errors import NotFoundError
 from ..files import archive
 from ..files.archive import Frame, first_bytes

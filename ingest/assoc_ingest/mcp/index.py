@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import sql, terminal
-from ..ask.filters import find_projects
+from ..ask.projects import find_projects
 from ..errors import AssocIngestError, NotFoundError, UsageError, as_known
 from ..paths import identity
 from ..questions.fit import Standing

@@ -142,7 +142,7 @@ def _wanted(reader: Reader, what: str, line: int | None, project: str | None) ->
         return Question(what, line, within[0] if within else None, None, within)
     nowhere = None if reader.has_disk else ()
     if project:
-        from ..ask.filters import find_projects
+        from ..ask.projects import find_projects
 
         ids = find_projects(reader.db, project)
         return Question(what, line, directory_of(reader.db, ids), json.dumps(ids), nowhere)

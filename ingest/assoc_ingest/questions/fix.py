@@ -144,7 +144,7 @@ def fix(
 
     projects = None
     if project:
-        from ..ask.filters import project_ids
+        from ..ask.projects import project_ids
 
         projects = project_ids(reader.db, project)
     found = fixes_of(reader.db, error, projects, reader.mask)

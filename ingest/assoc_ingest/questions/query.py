@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from .question import Field, Reader, Size, Table, question
@@ -167,7 +167,7 @@ def _why_no_rows(
 ) -> Nothing:
     """Say how many rows a query has without each of its parameters, and without all of them."""
     from .. import sql
-    from ..ask.filters import Filters, Nothing
+    from ..ask.filters import FILTERS, Filters, Nothing
 
     names = [name for name, value in given.items() if value and name != "limit"]
     if not names:
@@ -176,8 +176,8 @@ def _why_no_rows(
     def count(*without: str) -> int:
         return sql.count(connection, report, {**bound, **dict.fromkeys(without), "limit": -1})
 
-    filters, known = Filters.of(given), {field.name for field in fields(Filters)}
-    words = [filters.told(name) if name in known else f"{name} {given[name]}" for name in names]
+    filters = Filters.of(given)
+    words = [filters.told(name) if name in FILTERS else f"{name} {given[name]}" for name in names]
     alone = [(name, told, count(name)) for name, told in zip(names, words, strict=True)]
     return Nothing(tuple(one for one in alone if one[2]), count(*names))
 

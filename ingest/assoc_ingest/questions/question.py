@@ -38,8 +38,6 @@ from typing import (
     get_type_hints,
 )
 
-from . import FILTERS
-
 if TYPE_CHECKING:
     import sqlite3
 
@@ -289,14 +287,13 @@ def named(name: str) -> Question:
     return named
 
 
-_LABELS = {"cwd": "directory"}
-
-
 def _filter(name: str, filters: str) -> Parameter:
-    about, kind = FILTERS[name], {"errors": bool, "kind": list}.get(name, str)
+    from ..ask.filters import FILTERS
+
+    one = FILTERS[name]
     is_project = name in ("project", "cwd")
-    field = ProjectField(about) if is_project else Field(about.removesuffix(".") + ".")
-    return Parameter(name, kind, replace(field, label=_LABELS.get(name, "")), filters=filters)
+    field = ProjectField(one.about) if is_project else Field(one.about.removesuffix(".") + ".")
+    return Parameter(name, one.type, replace(field, label=one.label), filters=filters)
 
 
 def plain(hint: Any) -> Any:

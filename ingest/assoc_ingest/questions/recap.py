@@ -230,7 +230,7 @@ def recap(
 
 def _limited(filters: Filters, when: str | None) -> Filters:
     """Return the filters with the period: the present day if none is given."""
-    from ..ask.filters import period
+    from ..ask.times import period
     from ..errors import UsageError
 
     if filters.since or filters.until:
@@ -252,7 +252,7 @@ def _count(connection: sqlite3.Connection, filters: Filters) -> int:
 
 
 def _period(since: object, until: object) -> str:
-    from ..ask.filters import as_given
+    from ..ask.times import as_given
 
     first = as_given("since", str(since)) if since else ""
     last = as_given("until", str(until)) if until else ""

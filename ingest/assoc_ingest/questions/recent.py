@@ -167,7 +167,7 @@ def _count(connection: sqlite3.Connection, filters: Filters) -> int:
 def _around(connection: sqlite3.Connection, directory: str) -> list[int]:
     """Return the projects of a directory: what is there, or nearest above it."""
     from .. import sql
-    from ..ask.filters import find_projects
+    from ..ask.projects import find_projects
     from ..errors import NotFoundError, UsageError
     from ..paths import comparable
 

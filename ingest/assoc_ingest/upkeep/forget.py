@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from secrets import token_bytes
 
-from ..ask.filters import find_projects
+from ..ask.projects import find_projects
 from ..ask.refs import find_session
 from ..derive.references import FOLDED
 from ..errors import ArchiveError, DatabaseError, NotFoundError, UsageError

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from ..ask.filters import ago, since
+from ..ask.times import ago, since
 from ..fields import milliseconds
 from ..sql import id_list
 from ..store.batch import Batch

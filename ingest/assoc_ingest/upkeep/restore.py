@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from ..ask.query import bindable
 from ..ask.refs import find_session
 from ..errors import ArchiveError, NotFoundError, UsageError
+from ..fields import bindable
 from ..files import archive
 from ..files.changes import claim_of
 from ..files.exclusions import is_left_out

@@ -14,12 +14,13 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from .. import sql, terminal
-from ..ask import filters
+from ..ask import times
 from ..ask.filters import Filters, nothing
 from ..ask.usage import partial_responses, with_estimates
 from ..terminal import one_line
 from . import pages, serve
 from . import usage as charts
+from .forms import FIELDS, Field, chips, shown_name
 from .pages import PageError, is_for_us, our_databases
 from .urls import Paths, with_query
 
@@ -34,30 +35,24 @@ TABLES = (
 PAGE = 50
 """Conversations on a page."""
 
-SORTS = {"newest": "Newest first", "cost": "Highest cost first", "messages": "Longest first"}
+SORTS = {"": "Newest first", "cost": "Highest cost first", "messages": "Longest first"}
 FILTERS = (
     "project", "branch", "model", "source", "status", "month", "day", "since", "until", "errors",
     "min_cost",
 )  # fmt: skip
+_HIDDEN = ("day", "since", "until", "status")  # in the form: other pages link with them
 _VALUES = 100  # of a field of the form
 _LONGEST_VALUE = 1_000  # letters of a value that a form or a link holds
 _LONGEST_TITLE = 120
 _MOST_MODELS = 2  # of a conversation
 
 
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """A filter in use, and the address of the list without it."""
-
-    text: str
-    address: str
-
-
 async def view(datasette: Datasette, request: Request) -> Response:
     database = pages.named(request, "database")
     asked = {name: request.args.get(name) or "" for name in (*FILTERS, "sort")}
-    if asked["sort"] not in ("", *SORTS):
-        raise PageError(400, f"Unknown order {asked['sort']!r}. Choose one of: {', '.join(SORTS)}.")
+    if asked["sort"] not in (*SORTS, "newest"):
+        orders = ", ".join(["newest", *filter(None, SORTS)])
+        raise PageError(400, f"Unknown order {asked['sort']!r}. Choose one of: {orders}.")
     number = pages.page_number(request.args.get("page"))
     here = Paths(datasette, database).list()
     context = await pages.read(
@@ -68,7 +63,6 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "title": "Conversations",
         "database": database,
         "asked": asked,
-        "sorts": SORTS,
         "number": number,
         "here": here,
         "page_address": lambda page: with_query(here, {**asked, "page": str(page)}),
@@ -130,6 +124,7 @@ def _read(
             404, f"There is no page {number} of this list.",
             [("First page", with_query(here, asked))],
         )  # fmt: skip
+    values = _values(connection, asked, project)
     left = []
     if not total:
         why = nothing(Filters.of(asked), lambda other: count_of(connection, _given(other)))
@@ -139,8 +134,16 @@ def _read(
         "total": total,
         "left": left,
         "has_more": offset + len(conversations) < total,
-        "chips": list(_chips(asked, project, here)),
-        "values": _values(connection, asked, project),
+        "chosen": list(
+            chips(
+                Filters.of(asked),
+                lambda name: with_query(here, {**asked, name: ""}),
+                {"project": project or ""},
+            )
+        ),
+        "fields": [*_fields(values)],
+        "hidden": _HIDDEN,
+        "has_sources": len(values["source"]) > 1,
         "colour": charts.of_models(connection),
     }
 
@@ -177,16 +180,20 @@ def _values(
     return values
 
 
-def _chips(asked: Mapping[str, str], project: str | None, here: str) -> Iterator[Chip]:
-    filters = Filters.of(asked)
-    for name in filters.given():
-        text = f"project {project}" if name == "project" else filters.told(name)
-        text = "with errors" if name == "errors" else text
-        yield Chip(_name(text[0].upper() + text[1:]), with_query(here, {**asked, name: ""}))
+def _fields(values: Mapping[str, Mapping[str, str]]) -> Iterator[Field]:
+    """Yield the fields of the form; a source can be chosen if there are several."""
+    for name in (name for name in FILTERS if name not in _HIDDEN):
+        field = FIELDS[name]
+        if name in values:
+            field = field._replace(choices={"": "all", **values[name]})
+        if name == "errors":  # stands at the end
+            yield Field("sort", "Order", choices=SORTS)
+        if name != "source" or len(values[name]) > 1:
+            yield field
 
 
 def _name(text: object) -> str:
-    return pages.cut(one_line(str(text or ""))) or "(unnamed)"
+    return shown_name(text, "(unnamed)")
 
 
 def _cost(usage: sqlite3.Row) -> str:
@@ -273,7 +280,7 @@ def _spans(connection: sqlite3.Connection, newest: str) -> Iterator[Span]:
     If nothing was done in the last seven days, there are those before the newest activity, too.
     """
     last = datetime.fromisoformat(newest).astimezone().date()
-    week = _span(connection, "The last 7 days", filters.present().date())
+    week = _span(connection, "The last 7 days", times.present().date())
     yield week
     if not week.conversations:
         yield _span(connection, "The 7 days up to the latest activity", last)
@@ -287,7 +294,7 @@ def _span(connection: sqlite3.Connection, text: str, last: date) -> Span:
     first = max(last - timedelta(days=6), date(2000, 1, 1))  # before all times that are stored
     asked = {"since": f"{first}", "until": f"{last}"}
     count = count_of(connection, asked)
-    return Span(f"{text} ({terminal.days(first, last, filters.present().date())})", asked, count)
+    return Span(f"{text} ({terminal.days(first, last, times.present().date())})", asked, count)
 
 
 def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]]:

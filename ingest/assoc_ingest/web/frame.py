@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from .. import sql
-from ..ask.filters import as_given
+from ..ask.times import as_given
 from ..errors import nearest
 from ..terminal import moment, one_line, unknown_of
 from . import pages

@@ -14,8 +14,8 @@ from weakref import WeakKeyDictionary
 
 from .. import sql, terminal
 from ..ask import refs
-from ..ask.filters import since, until
 from ..ask.refs import KeyMatch
+from ..ask.times import since, until
 from ..errors import AssocIngestError, Failure, NotFoundError, UsageError, kind_of
 from ..sql import Query
 from ..store.database import APPLICATION_ID, snapshot

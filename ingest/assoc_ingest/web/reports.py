@@ -1,8 +1,4 @@
-"""The reports, lists and questions as pages: all by group, and a form for each.
-
-A parameter means the same in all of them, so it is described here once. Its default is in the SQL
-of the report, as in `coalesce(nullif(:days, ''), '7')`.
-"""
+"""The reports, lists and questions as pages: all by group, and a form for each."""
 
 from __future__ import annotations
 
@@ -20,6 +16,7 @@ from ..questions import QUESTIONS
 from ..questions.question import Parameter, Question, Reader, context, named
 from ..sql import Query
 from . import pages, search_page
+from .forms import FIELDS, Field, of_parameter
 from .pages import PageError
 from .urls import Paths
 
@@ -59,18 +56,18 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
     question, database = named(name), pages.named(request, "database")
     here = f"{datasette.urls.database(database)}/-/{name}"
     asked = (one for one in question.parameters() if not one.field.is_option)
-    fields = [one for one in asked if not one.field.needs_disk]
-    given = {one.name: (request.args.get(one.name) or "").strip() for one in fields}
+    parameters = [one for one in asked if not one.field.needs_disk]
+    given = {one.name: (request.args.get(one.name) or "").strip() for one in parameters}
     if any(len(value) > _LONGEST for value in given.values()):
         raise PageError(400, f"A value is longer than {_LONGEST:,} characters.")
-    is_asked = all(given[one.name] for one in fields if one.is_required)
+    is_asked = all(given[one.name] for one in parameters if one.is_required)
     number = pages.page_number(request.args.get("page"))
     size = question.sizes["web"]
 
     def read(connection: sqlite3.Connection) -> dict[str, object]:
         start = (number - 1) * size.items
         reader = Reader(connection, size.items, size.each, (start,), has_disk=False)
-        values = question.arguments({one.name: _value(one, given[one.name]) for one in fields})
+        values = question.arguments({one.name: _value(one, given[one.name]) for one in parameters})
         return _answered(question, reader, values, Paths(datasette, database).session)
 
     shown: dict[str, object] = {
@@ -78,8 +75,8 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
         "database": database,
         "about": question.help.split("\n\n")[0],
         "here": here,
-        "fields": fields,
-        "given": given,
+        "fields": [*map(of_parameter, parameters)],
+        "given": {one.name: given[one.name] or one.default or "" for one in parameters},
         "number": number,
         "page_address": lambda page: f"{here}?{urlencode({**given, 'page': page})}",
         "body": None,
@@ -145,17 +142,6 @@ _TABLES = ("sessions", "projects", "sources")
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A field of a form, with an example or its default."""
-
-    name: str
-    label: str
-    placeholder: str
-    kind: str = "text"
-    values: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """A report or a list, as its page and the page of all reports show it."""
 
@@ -178,26 +164,6 @@ SUMMED = frozenset({
 
 _ALTERNATIVES = frozenset({"ask-usage-reconciliation"})
 """Reports whose rows count the same things."""
-
-FIELDS = {
-    "project": Field("project", "Project", "all; name, path or id"),
-    "session": Field("session", "Session", "all; the whole key"),
-    "source": Field("source", "Source", "all"),
-    "model": Field("model", "Model", "all"),
-    "branch": Field("branch", "Branch", "all; such as main"),
-    "tool": Field("tool", "Tool", "all; such as Bash"),
-    "status": Field("status", "Status", "any; such as pending or error"),
-    "errors": Field("errors", "With errors", "", "checkbox"),
-    "min_cost": Field("min_cost", "Cost from ($)", "any; such as 2.50"),
-    "cwd": Field("cwd", "Working directory", "any; such as /srv/shop"),
-    "since": Field("since", "From", "such as 7d, yesterday, 2026-01-31"),
-    "until": Field("until", "Up to", "such as yesterday, 2026-01-31"),
-    "days": Field("days", "Days", "{default}", "number"),
-    "limit": Field("limit", "Maximum rows", "{default}", "number"),
-    "all": Field("all", "All of the above", "", "checkbox"),
-    "gone": Field("gone", "Include deleted entries", "", "checkbox"),
-}
-"""The fields for the parameters of the queries."""
 
 
 async def view(datasette: Datasette, request: Request) -> Response:
@@ -249,11 +215,10 @@ def _fields(query: Query, known: Mapping[str, Sequence[str]]) -> Iterator[Field]
     for name in query.parameters:
         field = FIELDS[name]
         given = defaults.get(name, _ALL).replace(_ALL, "all")
-        placeholder = field.placeholder.format(default=given)
-        values = known.get(name, ())
-        if placeholder == "all" and values:
-            placeholder += f"; such as {values[0]}"
-        yield Field(name, field.label, placeholder, field.kind, values)
+        example, values = field.example.format(default=given), tuple(known.get(name, ()))
+        if example == "all" and values:
+            example += f"; such as {values[0]}"
+        yield field._replace(example=example, suggestions=values)
 
 
 def totals(

@@ -25,15 +25,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
 from .. import sql
-from ..ask.filters import Filters, Nothing, project_ids
+from ..ask.filters import Filters, Nothing
 from ..ask.hits import Hit
+from ..ask.projects import project_ids
 from ..ask.search import FACETS, Cluster, Facets, Ranking, find
 from ..errors import UsageError
 from ..questions.question import context
 from ..questions.search import FILTERS as OPTIONS
 from ..questions.search import Search, answer, conversation
-from ..terminal import one_line
 from . import pages, urls
+from .forms import Chip, chips, shown_name
 from .pages import PageError
 from .urls import Paths, Permalinks
 
@@ -58,7 +59,6 @@ _SHOWN = 3  # hits of a conversation
 _VALUES, _MORE_VALUES = 8, 40  # of a facet: those that are seen, and those that unfold
 _LONG_QUERY = 300  # letters of a query with which so many links would be too much
 _WORDS = 6  # of a query that found nothing, each as a link
-_LABELS = {"session": "Conversation", "since": "From", "until": "Up to"}
 _RAW = "--raw: "  # what an error begins with that is about the expression
 _ROWS = {
     "message": "messages", "session": "sessions", "inbox": "inbox_items", "task": "tasks",
@@ -141,12 +141,8 @@ class SearchRequest:
 
     def question(self) -> Filters:
         """Return the filters that are part of the question."""
-        given: dict[str, object] = {
-            name: (value,) if name == "kind" else value
-            for name, value in self.filters.items()
-            if name not in self.narrowed
-        }
-        return Filters.of(given)
+        narrowed = self.narrowed
+        return Filters.of({n: value for n, value in self.filters.items() if n not in narrowed})
 
     def wanted(self, connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
         """Return the values by which what was found is narrowed."""
@@ -228,7 +224,7 @@ def _read(
         found = replace(found, nothing=_why_nothing(asked, facets, wanted))
     projects = Projects(connection)
     shown = _answer(asked, found, groups, projects)
-    chosen = list(_chosen(asked, shown, projects))
+    chosen = list(_chips(asked, shown, projects))
     known = {
         **context(shown),
         "request": asked,
@@ -343,15 +339,6 @@ class Facet(NamedTuple):
     """How many more there are."""
 
 
-class Chosen(NamedTuple):
-    """A filter that is set, and the address without it."""
-
-    name: str
-    label: str
-    text: str
-    address: str
-
-
 class Projects:
     """The names and the directories of projects."""
 
@@ -382,10 +369,6 @@ class Projects:
         return shown_name((row[column] or row["key"] or "") if row else key)
 
 
-def shown_name(text: str, nameless: str = "(untitled)") -> str:
-    return one_line(pages.cut(text)) or nameless
-
-
 def _facets(
     asked: SearchRequest, found: Ranking, facets: Facets, projects: Projects
 ) -> Iterator[Facet]:
@@ -408,13 +391,16 @@ def _facets(
         yield Facet(name, seen, folded, len(ordered) - len(seen) - len(folded))
 
 
-def _chosen(asked: SearchRequest, shown: Search, projects: Projects) -> Iterator[Chosen]:
-    for name, value in asked.filters.items():
-        text = _texts(name, [value], projects)[value]
-        if name == "session":
-            titles = (item.title for item in shown.items)
-            text = shown_name(next(filter(None, titles), value))
-        yield Chosen(name, _LABELS.get(name, name.capitalize()), text, asked.without(name))
+def _chips(asked: SearchRequest, shown: Search, projects: Projects) -> Iterator[Chip]:
+    texts = {}
+    if kind := asked.filters.get("kind"):
+        texts["kind"] = _texts("kind", [kind], projects)[kind]
+    if project := asked.filters.get("project"):
+        texts["project"] = projects.name(project)
+    if "session" in asked.filters:
+        titles = (item.title for item in shown.items)
+        texts["session"] = next(filter(None, titles), "")
+    return chips(Filters.of(asked.filters), asked.without, texts)
 
 
 def _texts(name: str, keys: Iterable[str], projects: Projects) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from .. import sql, terminal
-from ..ask import filters
+from ..ask import times
 from ..ask.usage import Estimate, Spent, estimate
 from . import pages
 from .pages import PageError
@@ -326,10 +326,10 @@ def _read(connection: sqlite3.Connection, period: str | None) -> dict[str, objec
     if period is None:
         longer = [*PERIODS][[*PERIODS].index(_DEFAULT) : -1]
         period = next(
-            (days for days in longer if not newest or newest >= filters.since(f"{days}d")), "all"
+            (days for days in longer if not newest or newest >= times.since(f"{days}d")), "all"
         )
-    since = None if period == "all" else filters.since(f"{period}d")
-    today = filters.present().date()
+    since = None if period == "all" else times.since(f"{period}d")
+    today = times.present().date()
     first = since and datetime.fromisoformat(since).astimezone().date()
     recent = sql.ask(connection, "pages/newest_session", since=since).fetchone()
     usage = _Usage()
