@@ -70,7 +70,8 @@ COMMANDS = [
     f"forget {SESSION} --json", "forget --list", "compact", "service print --kind systemd",
     "secrets", "secrets --json", "secrets --rules", "price list", "price list --json",
     "mcp config", "service print --kind launchd",
-    "skill print", "skill install --to OUT", "recall --hook session-start", "recall --hook compact",
+    "skill print", "skill install --to OUT", "recall --hook session-start",
+    "recall --hook compact", "plugin print --for codex", "plugin install --to OUT",
     "blame red", "blame red --json", "blame 1234567", "blame #1 --json",
     "fix red", "fix red --json",
     *LISTS, *QUERIES,
@@ -174,7 +175,7 @@ def test_a_command_writes_where_it_may_and_prints_what_is_harmless(
     monkeypatch.setenv("ASSOC_INGEST_DB", str(database))
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     before = tree(hostile)
-    if line.startswith("skill"):
+    if line.startswith(("skill", "plugin")):
         (tmp_path / "out").mkdir()
     code = Shell(database, capsys)
     status = code(*line.replace("OUT", str(tmp_path / "out")).split())
@@ -183,7 +184,7 @@ def test_a_command_writes_where_it_may_and_prints_what_is_harmless(
     assert harmful_in(code.out + code.err) == []
     assert touched_by(code.out + code.err, tmp_path) == []
     assert _readable_by_others(place) == []
-    if not line.startswith("skill"):  # which holds nothing of anybody
+    if not line.startswith(("skill", "plugin")):  # which holds nothing of anybody
         assert _readable_by_others(tmp_path / "out") == []
 
 

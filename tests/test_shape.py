@@ -573,6 +573,8 @@ NAMES_LEFT = {
     "commands/serve.py": "clients that are configured in their own words",
     "commands/sync.py": "an example of a command",
     "ask/hits.py": "the one that its hits do not name: to load all takes a third of a search",
+    "commands/recall.py": "agents that are given a plugin in their own form",
+    "mcp/plugin.py": "agents that are given a plugin in their own form",
     "mcp/recall.py": "what each agent writes to its hooks, and what it reads",
     "mcp/setup.py": "clients that are configured in their own words",
     "derive/projects.py": "how a repository lies around its worktrees, whoever made them",

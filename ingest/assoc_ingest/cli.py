@@ -32,6 +32,7 @@ def commands() -> dict[str, str]:
         "mcp": "serve:mcp",
         "skill": "serve:skill",
         "recall": "recall:recall",
+        "plugin": "recall:plugin",
         "service": "sync:service",
         "remote": "fleet:remote",
         "push": "fleet:push",

@@ -1,4 +1,4 @@
-"""assoc-ingest recall."""
+"""assoc-ingest recall, plugin."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
-from .options import database_option
+from .options import database_option, verbose_option
 
 _PATIENCE = 100  # milliseconds
 
@@ -67,3 +68,80 @@ def _answer(database: Path, hook: str) -> None:
         connection.close()
     if text:
         sys.stdout.write(printed(event, text) + "\n")
+
+
+# ------------------------------------------------------------------------------------------------
+# assoc-ingest plugin
+
+
+_agent_option = click.option(
+    "--for",
+    "agent",
+    type=click.Choice(["claude", "codex", "gemini", "copilot"]),
+    default="claude",
+    show_default=True,
+    help="The agent that uses it.",
+)
+
+
+@click.group()
+@verbose_option
+def plugin() -> None:
+    """Print or install a plugin that gives an agent a memory.
+
+    A plugin is a directory with hooks that run `assoc-ingest recall`, the server of `assoc-ingest
+    mcp` and the skill of `assoc-ingest skill`. The agent itself is told of it by a command of its
+    own, which is printed.
+
+    \b
+    Examples:
+      assoc-ingest plugin print --for codex
+      assoc-ingest plugin install --to ~/my-plugins/past-conversations
+    """
+
+
+@plugin.command("print")
+@_agent_option
+@database_option
+@click.pass_context
+def print_plugin(context: click.Context, database: Path, agent: str) -> None:
+    """Print its files; nothing is written."""
+    from ..ask.output import write
+    from ..mcp.plugin import files
+
+    for number, (path, text) in enumerate(files(agent, _database(context, database)).items()):
+        write(["\n" * bool(number), f"# {path}\n", text])
+
+
+@plugin.command()
+@click.option(
+    "--to",
+    "directory",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="The directory of the plugin, which is made if it is not there.",
+)
+@_agent_option
+@click.option("--force", is_flag=True, help="Replace files that are there and say something else.")
+@database_option
+@click.pass_context
+def install(
+    context: click.Context, database: Path, directory: Path, agent: str, force: bool
+) -> None:
+    """Write its files into DIR, and nothing else."""
+    from ..ask.output import say
+    from ..mcp.plugin import files, how_to_use
+    from ..mcp.plugin import install as put
+
+    written = put(directory, files(agent, _database(context, database)), is_forced=force)
+    say(f"Written: {len(written)} files." if written else "Already installed.")
+    say(f"To use it: {how_to_use(agent, directory)}")
+
+
+def _database(context: click.Context, database: Path) -> list[str]:
+    """Return the option that names the database, if one was named."""
+    is_given = context.get_parameter_source("database") is not ParameterSource.DEFAULT
+    if is_given or (context.find_root().obj or {}).get("database"):
+        return ["--db", str(database.absolute())]
+    return []

@@ -88,13 +88,19 @@ def lines(client: str, arguments: Sequence[str]) -> str:
     if client == "codex":
         shown = ", ".join(map(_toml, words))
         return f"[mcp_servers.{NAME}]\ncommand = {_toml(command)}\nargs = [{shown}]\n"
-    server = {"command": command, "args": words}
     if client == "vscode":
-        return _json({"servers": {NAME: {"type": "stdio", **server}}})
-    return _json({"mcpServers": {NAME: server}})
+        server = {"type": "stdio", "command": command, "args": words}
+        return as_json({"servers": {NAME: server}})
+    return as_json(servers(arguments))
 
 
-def _json(value: object) -> str:
+def servers(arguments: Sequence[str]) -> dict[str, object]:
+    """Return the server as most clients name it."""
+    command, *before = program()
+    return {"mcpServers": {NAME: {"command": command, "args": [*before, *arguments]}}}
+
+
+def as_json(value: object) -> str:
     return json.dumps(value, indent=2).replace("\x7f", "\\u007f") + "\n"
 
 
