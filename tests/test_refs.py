@@ -61,7 +61,7 @@ def as_json(connection: sqlite3.Connection, reference: str, **options: object) -
 def ref_of(connection: sqlite3.Connection, word: str) -> str | None:
     """Return the reference to the only hit of a word."""
     (hit,) = search(connection, word, closest=False).hits
-    return refs.of_hits(connection, [hit])[0]
+    return refs.of_hits(connection, [hit])[0][0]
 
 
 class Index:
@@ -169,7 +169,7 @@ def test_every_text_that_search_finds_can_be_opened(everything: sqlite3.Connecti
                 for hit in search(everything, word, limit=1000, closest=False).hits
                 if (hit.what, hit.id) not in opened
             ]
-            for hit, reference in zip(hits, refs.of_hits(everything, hits), strict=True):
+            for hit, (reference, _) in zip(hits, refs.of_hits(everything, hits), strict=True):
                 assert reference is not None, hit
                 opened.add((hit.what, hit.id))
                 kinds.add(hit.kind if hit.what == "message" else hit.what)

@@ -286,17 +286,37 @@ def split(text: str) -> tuple[str, str] | None:
     return (store, name) if store in STORES and name else None
 
 
-def of_hits(connection: sqlite3.Connection, hits: Iterable[Referable]) -> list[str | None]:
-    """Return the reference of each hit; None if it has none.
+class _Place(NamedTuple):
+    """Where a hit stands."""
+
+    name: str | None = None
+    """Its reference, if that needs no line."""
+    line: tuple[int, int] | None = None
+    """The file and the offset of its line."""
+    is_told: bool = True
+    """Does the line help a reader? Not in a file of its own."""
+
+
+def of_hits(
+    connection: sqlite3.Connection, hits: Iterable[Referable]
+) -> list[tuple[str | None, int | None]]:
+    """Return the reference and the number of the line of each hit, None where it has none.
 
     Each file is opened once for all hits in it. If the archive has lost the line, the reference is
     the key of the conversation.
     """
     names = Names(connection)
-    references = [_named(connection, hit) for hit in hits]
-    places = sorted({place for place in references if isinstance(place, tuple)})
-    lines = {place: names.of(*place) for place in places}
-    return [lines[one] if isinstance(one, tuple) else one for one in references]
+    places = [_place(connection, hit) for hit in hits]
+    lines = {
+        line: names.line(*line) for line in sorted({place.line for place in places if place.line})
+    }
+    return [
+        (
+            place.name or (names.at(place.line[0], lines[place.line]) if place.line else None),
+            lines[place.line] if place.line and place.is_told else None,
+        )
+        for place in places
+    ]
 
 
 class Names:
@@ -387,17 +407,18 @@ def _short_path(connection: sqlite3.Connection, path: str) -> str:
     return path
 
 
-def _named(connection: sqlite3.Connection, hit: Referable) -> str | tuple[int, int] | None:
+def _place(connection: sqlite3.Connection, hit: Referable) -> _Place:
     if hit.what == "session":
-        return short_key(connection, hit.session_key) if hit.session_key else None
+        return _Place(short_key(connection, hit.session_key) if hit.session_key else None)
     if hit.what == "message":
         row = sql.ask(connection, "pages/message_place", id=hit.id).fetchone()
-    else:
-        row = sql.ask(connection, "pages/entry", what=hit.what, id=hit.id).fetchone()
+        return _Place(None, (row["file_id"], row["byte_offset"])) if row else _Place()
+    row = sql.ask(connection, "pages/entry", what=hit.what, id=hit.id).fetchone()
     if row is None:
-        return None
-    name = name_of(connection, row) if hit.what != "message" else None
-    return name or (row["file_id"], row["byte_offset"])
+        return _Place()
+    name, is_told = name_of(connection, row), row["channel"] == "transcript"
+    line = (row["file_id"], row["byte_offset"]) if is_told or name is None else None
+    return _Place(name, line, is_told)
 
 
 def _is_key(connection: sqlite3.Connection, text: str) -> bool:

@@ -520,29 +520,10 @@ def read_hits(
     return hits
 
 
-def with_lines(connection: sqlite3.Connection, hits: Iterable[Hit]) -> list[Hit]:
+def with_lines(connection: sqlite3.Connection, hits: Sequence[Hit]) -> list[Hit]:
     """Return the hits with the numbers of their lines, which are counted in the archive."""
-    hits = list(hits)
-    places: dict[tuple[str, int], tuple[int, int]] = {}
-    for hit in hits:
-        if hit.what == "message":
-            row = sql.ask(connection, "pages/message_text", id=hit.id).fetchone()
-        else:
-            row = sql.ask(connection, "pages/entry", what=hit.what, id=hit.id).fetchone()
-            if row is not None and row["channel"] != "transcript":
-                continue  # a file of its own
-        if row is not None:
-            places[hit.what, hit.id] = (row["file_id"], row["byte_offset"])
-    names = refs.Names(connection)  # knows the lines of one file at a time
-    lines = {place: names.line(*place) for place in sorted({*places.values()})}
-    numbered = [
-        replace(hit, line=lines[place])
-        if (place := places.get((hit.what, hit.id))) is not None
-        else hit
-        for hit in hits
-    ]
-    named = refs.of_hits(connection, numbered)
-    return [replace(hit, ref=ref) for hit, ref in zip(numbered, named, strict=True)]
+    places = refs.of_hits(connection, hits)
+    return [replace(hit, ref=ref, line=line) for hit, (ref, line) in zip(hits, places, strict=True)]
 
 
 def _hit(
