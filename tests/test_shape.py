@@ -53,6 +53,7 @@ SHARED = {
     "errors",
     "fields",
     "git",
+    "lock",
     "paths",
     "records",
     "source",

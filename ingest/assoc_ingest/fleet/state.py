@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import BusyError, DatabaseError, UsageError
+from ..errors import DatabaseError, UsageError
 from ..files.private import write_private
+from ..lock import file_lock
 from ..paths import comparable
 from ..store.changes import SECOND_RECORD
 from ..store.database import resolved
@@ -166,14 +167,6 @@ def changing(database: Path) -> Iterator[State]:
 @contextmanager
 def push_lock(database: Path, patience: float = 0) -> Iterator[None]:
     """Hold the lock of pushes. Raises BusyError if others keep it for `patience` seconds."""
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(f"{place_of(database)}.lock", timeout=patience, mode=0o600)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise BusyError("Another push of this database is running.") from None
-    try:
+    lock = Path(f"{place_of(database)}.lock")
+    with file_lock(lock, lambda: "Another push of this database is running.", patience):
         yield
-    finally:
-        lock.release()

@@ -30,6 +30,7 @@ from ..errors import (
     kind_of,
 )
 from ..fields import from_milliseconds, milliseconds, now
+from ..lock import file_lock
 from ..paths import for_database
 from . import changes
 
@@ -276,26 +277,20 @@ def locked(path: Path) -> Iterator[None]:
     Raises BusyError if another process has the lock, and DatabaseError if the lock is not a regular
     file or the database has a second hard link.
     """
-    from filelock import FileLock, Timeout
-
     path = resolved(path)
     lock_path = lock_of(path)
     _check_is_file(lock_path)
-    lock = FileLock(lock_path, timeout=0, mode=0o600)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise BusyError(
+
+    def held() -> str:
+        return (
             f"Another process is writing to {path}{_holder(lock_path)}. "
             "Try again when it has ended; a watch reads new files by itself."
-        ) from None
-    try:
-        lock_path.write_text(f"{os.getpid()}\n")
+        )
+
+    with file_lock(lock_path, held):
         _remove_what_is_left(path)
         _check_has_one_name(path)
         yield
-    finally:
-        lock.release()
 
 
 def _check_is_file(lock_path: Path) -> None:
