@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import log
 from operator import itemgetter
-from string import ascii_lowercase, digits
 
 from .. import sql, tags
 from ..errors import Failure, UsageError, kind_of
@@ -165,7 +164,7 @@ def vocabulary(connection: sqlite3.Connection) -> Iterator[Vocabulary]:
 
 def _one_letter_off(word: str) -> set[str]:
     """Return all words at distance one: a letter removed, added or changed, or two exchanged."""
-    letters = ascii_lowercase + digits
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
     splits = [(word[:place], word[place:]) for place in range(len(word) + 1)]
     made = {head + tail[1:] for head, tail in splits if tail}
     made |= {head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1}

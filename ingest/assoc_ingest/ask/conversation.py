@@ -4,8 +4,6 @@ originals.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -236,10 +234,12 @@ def _image_in(value: object) -> tuple[str | None, str | None]:
 
 
 def _checked(media_type: str, data: str) -> str:
+    from base64 import b64decode
+
     try:
-        first = base64.b64decode(data[:64], validate=True)
-        base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
+        first = b64decode(data[:64], validate=True)
+        b64decode(data, validate=True)
+    except ValueError:
         return ""
     return data if first.startswith(_SIGNATURES.get(media_type, (b"\0 none",))) else ""
 

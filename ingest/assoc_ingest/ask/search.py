@@ -36,7 +36,6 @@ from ..fields import bindable
 from . import matches, refs
 from . import query as query_parser
 from .candidates import Candidate, Candidates, Vocabulary, vocabulary
-from .conversation import resume_line
 from .filters import MESSAGE_KINDS, Filters, Nothing, nothing
 from .hits import OTHERS, Hit, preference
 from .matches import Places, Span, fold
@@ -501,6 +500,8 @@ def read_hits(
         [*place, one.candidate.row["session_key"], one.candidate.row["source"]]
         for place, one in by_place.items()
     ]
+    if with_resume:
+        from .conversation import resume_line
     keys: dict[str, str] = {}
     hits = {}
     for details in sql.ask(connection, "pages/hits", places=json.dumps(places)):

@@ -86,6 +86,8 @@ class Reader:
 
     def at(self, count: int) -> tuple[int, ...]:
         """Return the numbers of the cursor, zeros at the beginning; UsageError if not so many."""
+        if not self.cursor:
+            return (0,) * count
         from .fit import place_of
 
         return place_of(self.cursor, count)
