@@ -3,6 +3,31 @@
 -- cost leaves out unpriced responses, whose model has no price. Partial responses have no final
 -- count, so output and cost are lower bounds. :since and :until are times.
 -- Group: cost
+with counted as materialized ( -- or each cost is computed wherever it is named
+    select
+        c.timestamp,
+        c.model,
+        c.cost_microusd,
+        c.partial,
+        c.input_tokens,
+        c.output_tokens,
+        c.cache_read_tokens,
+        c.cache_write_tokens
+    from response_costs c
+    left join sessions s on s.id = c.session_id
+    where (coalesce(:since, '') = '' or c.timestamp >= :since)
+      and (coalesce(:until, '') = '' or c.timestamp < :until)
+      and (coalesce(:model, '') = '' or c.model = :model)
+      and (coalesce(:session, '') = '' or s.session_key = :session)
+      and (
+        coalesce(:source, '') = ''
+        or s.source_id in (select r.id from sources r where r.kind = :source)
+      )
+      and (
+        coalesce(:project, '') = ''
+        or s.project_id in (select value from json_each(:project))
+      )
+)
 select
     strftime('%Y-%m-%d', c.timestamp, 'localtime') as day,
     c.model,
@@ -15,19 +40,6 @@ select
     sum(c.cost_microusd is null) as unpriced,
     sum(c.partial) as partial,
     iif(sum(c.cost_microusd is null or c.partial = 1) > 0, 1, 0) as is_lower_bound
-from response_costs c
-left join sessions s on s.id = c.session_id
-where (coalesce(:since, '') = '' or c.timestamp >= :since)
-  and (coalesce(:until, '') = '' or c.timestamp < :until)
-  and (coalesce(:model, '') = '' or c.model = :model)
-  and (coalesce(:session, '') = '' or s.session_key = :session)
-  and (
-    coalesce(:source, '') = ''
-    or s.source_id in (select r.id from sources r where r.kind = :source)
-  )
-  and (
-    coalesce(:project, '') = ''
-    or s.project_id in (select value from json_each(:project))
-  )
+from counted c
 group by day, c.model
 order by day desc, cost_usd desc, c.model

@@ -1,6 +1,31 @@
 -- Usage by model
 -- Tokens and cost of each model, the most expensive first; each response counts once.
 -- Group: cost
+with counted as materialized ( -- or each cost is computed wherever it is named
+    select
+        c.timestamp,
+        c.model,
+        c.cost_microusd,
+        c.partial,
+        c.input_tokens,
+        c.output_tokens,
+        c.cache_read_tokens,
+        c.cache_write_tokens
+    from response_costs c
+    left join sessions s on s.id = c.session_id
+    where (coalesce(:since, '') = '' or c.timestamp >= :since)
+      and (coalesce(:until, '') = '' or c.timestamp < :until)
+      and (coalesce(:model, '') = '' or c.model = :model)
+      and (coalesce(:session, '') = '' or s.session_key = :session)
+      and (
+        coalesce(:source, '') = ''
+        or s.source_id in (select r.id from sources r where r.kind = :source)
+      )
+      and (
+        coalesce(:project, '') = ''
+        or s.project_id in (select value from json_each(:project))
+      )
+)
 select
     c.model,
     round(sum(c.cost_microusd) / 1000000.0, 6) as cost_usd,
@@ -14,19 +39,6 @@ select
     iif(sum(c.cost_microusd is null or c.partial = 1) > 0, 1, 0) as is_lower_bound,
     min(c.timestamp) as first_activity,
     max(c.timestamp) as last_activity
-from response_costs c
-left join sessions s on s.id = c.session_id
-where (coalesce(:since, '') = '' or c.timestamp >= :since)
-  and (coalesce(:until, '') = '' or c.timestamp < :until)
-  and (coalesce(:model, '') = '' or c.model = :model)
-  and (coalesce(:session, '') = '' or s.session_key = :session)
-  and (
-    coalesce(:source, '') = ''
-    or s.source_id in (select r.id from sources r where r.kind = :source)
-  )
-  and (
-    coalesce(:project, '') = ''
-    or s.project_id in (select value from json_each(:project))
-  )
+from counted c
 group by c.model
 order by cost_usd desc, responses desc, c.model
