@@ -17,7 +17,8 @@ from assoc_ingest.files.changes import Step
 from assoc_ingest.files.stores import Work
 from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.rows import Written
-from assoc_ingest.sync.run import Batches, sync
+from assoc_ingest.sync.batches import Batches
+from assoc_ingest.sync.run import sync
 
 PATIENCE = 5.0  # seconds
 
@@ -50,7 +51,7 @@ def test_files_are_read_during_every_commit_but_the_last(
     database, oracle = fresh(), fresh()
     with (
         read_in_pieces(chunk=1500, batch=2000),
-        patch("assoc_ingest.sync.run.read", counted),
+        patch("assoc_ingest.sync.batches.read", counted),
         patch.object(Batch, "finish", finish_when_more_is_read),
     ):
         sync(database, [home.root])
@@ -79,7 +80,7 @@ def test_no_more_waits_than_there_is_room_for(fresh: Callable[[], Path], place: 
 
     with (
         read_in_pieces(chunk=1500, batch=2000),
-        patch("assoc_ingest.sync.run._BYTES_AHEAD", 3000),
+        patch("assoc_ingest.sync.batches._BYTES_AHEAD", 3000),
         patch.object(Batch, "finish", take_time),
         patch.object(Batches, "take", take_and_look),
     ):

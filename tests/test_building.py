@@ -315,7 +315,7 @@ def test_beyond_what_is_put_at_risk_it_goes_on_in_its_place(
 
     with (
         patch("assoc_ingest.sync.run.AT_RISK", 6000),
-        patch("assoc_ingest.sync.run._BYTES_AHEAD", 0),
+        patch("assoc_ingest.sync.batches._BYTES_AHEAD", 0),
         patch.object(Batch, "finish", look),
     ):
         report = sync(database, [home], progress=lambda *both: done.append(both))

@@ -28,7 +28,7 @@ from tests.support.writing import (
 from assoc_ingest.errors import AmbiguousHomeError, NotFoundError, UsageError
 from assoc_ingest.files.walk import WHOLE, Root, Stat, Walk, default_roots, recognised, walk
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.store.batch import KnownFiles
+from assoc_ingest.store.known_files import KnownFiles
 from assoc_ingest.sync.run import sync
 
 Fresh = Callable[[], Path]

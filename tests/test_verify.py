@@ -40,8 +40,8 @@ from assoc_ingest.files.changes import claim_of, replay
 from assoc_ingest.files.exclusions import AgentFiles
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as database_module
-from assoc_ingest.store.batch import known_file
 from assoc_ingest.store.database import snapshot, writing
+from assoc_ingest.store.known_files import known_file
 from assoc_ingest.store.rows import COLUMNS, TABLES, archived
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import verify as check_environment

@@ -657,7 +657,7 @@ def test_a_large_sync_has_settings_of_its_own_where_others_may_read(
     with (
         every_new_database_is_built(),
         everything_through_workers(),
-        patch("assoc_ingest.sync.run.in_bulk", side_effect=in_bulk) as used,
+        patch("assoc_ingest.sync.batches.in_bulk", side_effect=in_bulk) as used,
     ):
         sync(database, [home])
     assert used.called is not is_new

@@ -161,7 +161,7 @@ def test_a_sync_that_was_killed_is_told_as_such(is_built: bool, place: Path) -> 
     with (
         patch("assoc_ingest.sync.run.WORTH_BUILDING", 0 if is_built else 2**60),
         patch("assoc_ingest.sync.run.AT_RISK", 6000),
-        patch("assoc_ingest.sync.run._BYTES_AHEAD", 0),
+        patch("assoc_ingest.sync.batches._BYTES_AHEAD", 0),
     ):
         killed_behind(2, lambda: sync(database, [home.root]), database)
     assert runs(database) == [(1, None)]

@@ -34,7 +34,7 @@ from assoc_ingest.files.tail import Prefix, Stretch, read_at
 from assoc_ingest.source import Checkpoint, Line
 from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.rows import RowBuffer, Written
-from assoc_ingest.sync import run
+from assoc_ingest.sync import batches
 from assoc_ingest.sync.run import sync
 
 Bug = Callable[[], Any]
@@ -194,14 +194,14 @@ def last_come_first_served() -> Any:
             threading.Event().wait(0.02)  # long enough for two steps to wait
         return finish(batch)
 
-    return _both(patch.object(run, "deque", Stack), patch.object(Batch, "finish", finish_late))
+    return _both(patch.object(batches, "deque", Stack), patch.object(Batch, "finish", finish_late))
 
 
 def waiting_steps_dropped() -> Any:
     """What still waits when all files are read is forgotten."""
-    leave = run.Batches.__exit__
+    leave = batches.Batches.__exit__
 
-    def forget(waiting: run.Batches, *arguments: Any) -> None:
+    def forget(waiting: batches.Batches, *arguments: Any) -> None:
         waiting._waiting.clear()
         leave(waiting, *arguments)
 
@@ -213,8 +213,8 @@ def waiting_steps_dropped() -> Any:
         return finish(batch)
 
     return _both(
-        patch.object(run.Batches, "__exit__", forget),
-        patch.object(run.Batches, "mark_gone", lambda waiting, ids: None),
+        patch.object(batches.Batches, "__exit__", forget),
+        patch.object(batches.Batches, "mark_gone", lambda waiting, ids: None),
         patch.object(Batch, "finish", finish_late),
     )
 
@@ -247,7 +247,7 @@ def errors_passed_over() -> Any:
 
 def halves_kept() -> Any:
     """What was read of a rewritten file before a read failed is committed with the rest."""
-    return patch.object(run.Batches, "_undo", lambda _: None)
+    return patch.object(batches.Batches, "_undo", lambda _: None)
 
 
 @contextmanager

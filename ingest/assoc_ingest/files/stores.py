@@ -13,7 +13,6 @@ import os
 import re
 import sqlite3
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -147,7 +146,9 @@ def _looked_through(descriptor: int) -> list[bytes] | None:
 def _nameless(*, is_small: bool) -> IO[bytes]:
     if is_small and hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("unpacked"), "w+b", buffering=0)
-    return tempfile.TemporaryFile(buffering=0)
+    from tempfile import TemporaryFile
+
+    return TemporaryFile(buffering=0)
 
 
 def _contents(descriptor: int) -> Iterator[bytes]:
@@ -344,7 +345,9 @@ def reading(work: Work) -> Iterator[tuple[int, int]]:
         with opened(work.found.location) as descriptor:
             yield descriptor, content_size(descriptor, work.found.location, work.found.size)
         return
-    with work.entry.open() as lines, tempfile.TemporaryFile() as file:
+    from tempfile import TemporaryFile
+
+    with work.entry.open() as lines, TemporaryFile() as file:
         size = sum(map(file.write, lines()))
         file.flush()
         yield file.fileno(), size

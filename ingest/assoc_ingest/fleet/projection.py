@@ -24,7 +24,7 @@ from ..secrets.rules import REVISED
 from ..source import LOG, Claim, Line, Source
 from ..sources import SOURCES
 from ..sql import id_list
-from ..store.batch import known_file
+from ..store.known_files import known_file
 
 # ------------------------------------------------------------------------------------------------
 # The tables of the server: their columns and keys.

@@ -43,8 +43,9 @@ from ..source import (
 )
 from ..sources import SOURCES
 from ..sql import id_list
-from .batch import Batch, known_file
+from .batch import Batch
 from .database import Clock
+from .known_files import known_file
 from .rows import COUNTS, TABLES
 
 # ------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -40,9 +39,11 @@ _OTHER_WRITER = "Another program is writing to {}. Nothing was changed. Run the 
 
 
 def has_room(connection: sqlite3.Connection) -> bool:
+    from shutil import disk_usage  # takes 2 ms
+
     path = _path_of(connection)
     size = sum(each.stat().st_size for each in (path, log_of(path)) if each.exists())
-    return shutil.disk_usage(path.parent).free > _COPIES * size
+    return disk_usage(path.parent).free > _COPIES * size
 
 
 @contextmanager

@@ -34,8 +34,9 @@ from ..files.exclusions import (
 from ..files.stores import Work, reading
 from ..files.tail import Prefix, pieces, resume
 from ..source import LOG, Checkpoint
-from ..store.batch import Batch, known_file
+from ..store.batch import Batch
 from ..store.database import Clock
+from ..store.known_files import known_file
 from ..store.replay import agents_may_change
 
 Home = tuple[str, str]

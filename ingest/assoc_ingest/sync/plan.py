@@ -45,11 +45,11 @@ from ..paths import PULLED, is_absolute, is_directory, is_file, obstacle, real_p
 from ..secrets.forget import ForgottenSecrets
 from ..source import DATABASE, LOG, OF_THEIR_PLACE, UNREAD, Claim, KnownFile, claim_at, parts_of
 from ..sources import SOURCES
-from ..store.batch import Batch, KnownFiles, known_file
 from ..store.database import Clock, transaction
-from ..store.rows import Written
+from ..store.known_files import KnownFiles, known_file
 
 if TYPE_CHECKING:
+    from ..store.rows import Written
     from .copies import Home, Returned
 
 
@@ -135,6 +135,8 @@ def look_at_directories(connection: sqlite3.Connection, plan: Plan) -> None:
                 changes[source_id, key] = None
     changes |= {place: name for place, name in new.items() if place not in kept}
     if changes:
+        from ..store.batch import Batch
+
         with Batch(connection, Clock(connection).now()) as batch:
             batch.note_directories(changes)
 

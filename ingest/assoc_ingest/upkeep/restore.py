@@ -27,7 +27,7 @@ from ..files.walk import original_parts
 from ..paths import is_directory, is_there, real_path
 from ..source import DATABASE, LOG, PRIVATE, UNREAD, KnownFile
 from ..sources import SOURCES
-from ..store.batch import known_file
+from ..store.known_files import known_file
 from .forget import own_files
 
 # ------------------------------------------------------------------------------------------------

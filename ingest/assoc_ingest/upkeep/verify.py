@@ -59,7 +59,6 @@ from ..source import (
 from ..sources import SOURCES
 from ..store import fts
 from ..store import rows as upserts
-from ..store.batch import KnownFiles, known_file
 from ..store.database import (
     checking,
     has_second_name,
@@ -69,6 +68,7 @@ from ..store.database import (
     snapshot,
     unfinished,
 )
+from ..store.known_files import KnownFiles, known_file
 from ..store.replay import ArchivedBytes, comes_back
 from ..store.rows import (
     COLUMNS,
