@@ -284,6 +284,26 @@ def test_a_log_of_another_program_is_the_same_whenever_it_is_forgotten(
     assert not verify(late).findings
 
 
+def test_a_key_that_one_root_alone_uses_touches_nothing_of_another_root(
+    place: Path, fresh: Callable[[], Path]
+) -> None:
+    """What is there of a document that is broken is the same whenever it is forgotten."""
+    homes = [
+        home_of("chorus/a-conversation-in-a-worktree", place, "home"),
+        home_of("chorus/the-basic-form-and-an-unlisted-conversation", place, "other"),
+    ]
+    late, early = fresh(), fresh()
+    sync(late, homes)
+    keys = {str(row["session_key"]) for row in dump(late)["sessions"]}
+    key = min(key for key in keys if roots_with(late, key) == [str(homes[0])])
+    forgotten(late, key)
+    check(late)
+    forget_as(late, early)
+    sync(early, homes)
+    assert_same(dump(late), dump(early))
+    assert [row for row in dump(late)["issues"] if row["quarantined"] and row["sample"]]
+
+
 def forget_as(database: Path, before: Path) -> None:
     """Let another database leave out what was forgotten in this one."""
     connection = connect(before)

@@ -635,7 +635,7 @@ def _share(connection: sqlite3.Connection, belongings: Belongings, files: list[S
                 belongings.own[file.id] = file
                 continue
             belongings.shared.append(file)
-        if not file.is_log:
+        if keys and not file.is_log:
             belongings.documents.append(file.id)
 
 
