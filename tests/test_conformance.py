@@ -149,12 +149,14 @@ def test_what_reads_a_file_is_gone_with_it(group: str, fresh: Fresh, place: Path
 
 
 @of_groups
-@pytest.mark.parametrize("chunk", [3, 150, 1, 1000][: times(10)])
+@pytest.mark.parametrize(
+    ("chunk", "batch"), [(3, 300), (150, 3000), (1, 1), (1000, 20000)][: times(10)]
+)
 def test_the_size_of_the_pieces_does_not_matter(
-    group: str, chunk: int, fresh: Fresh, place: Path
+    group: str, chunk: int, batch: int, fresh: Fresh, place: Path
 ) -> None:
     homes, database = homes_of(group, place), fresh()
-    with read_in_pieces(chunk, batch=chunk if chunk < 100 else 20 * chunk):
+    with read_in_pieces(chunk, batch):
         sync(database, homes)
     check(database, *homes)
     assert_same(dump(database), whole(group, homes, fresh))

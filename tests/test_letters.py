@@ -256,9 +256,9 @@ def test_the_queries_are_answered_from_what_it_demonstrates(
 @pytest.mark.slow
 def test_it_conforms(fresh: Fresh, tmp_path: Path) -> None:
     conformance.test_syncing_twice_changes_nothing(GROUP, fresh, tmp_path / "twice")
-    for chunk in (1, 150):
+    for chunk, batch in ((1, 1), (150, 3000)):
         conformance.test_the_size_of_the_pieces_does_not_matter(
-            GROUP, chunk, fresh, tmp_path / f"pieces-{chunk}"
+            GROUP, chunk, batch, fresh, tmp_path / f"pieces-{chunk}"
         )
     conformance.test_entries_of_lists_stand_in_documents_only(GROUP, tmp_path / "entries")
     conformance.test_a_log_may_be_cut_at_any_line(GROUP, fresh, tmp_path / "lines")
