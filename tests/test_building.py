@@ -172,6 +172,8 @@ def _schema(database: Path) -> set[tuple[str, str]]:
 
 INT, TERM = signal.SIGINT, signal.SIGTERM
 TOLD = "Keeping what was read; press Ctrl-C again to discard it."
+KEPT = f"{TOLD}\nInterrupted. What was read is kept. To go on: assoc-ingest sync"
+DISCARDED = f"{TOLD}\nInterrupted. Nothing was kept. To begin again: assoc-ingest sync"
 
 AT = {
     "reading": ("assoc_ingest.store.batch.Batch.prepare", 3),
@@ -246,7 +248,8 @@ def test_a_second_signal_while_it_is_kept_waits(
     expected: dict,
 ) -> None:
     database = place / "index.db"
-    assert sync_and_signal(home, database, signals) == (code, TOLD, len(signals))
+    told = KEPT if code == 130 else TOLD
+    assert sync_and_signal(home, database, signals) == (code, told, len(signals))
     assert _names(database) == ["index.db", "index.db.lock"]
     check(database)
     is_whole = signals[0][0] != "reading"
@@ -263,7 +266,7 @@ def test_a_second_signal_while_it_is_kept_waits(
 def test_a_third_one_discards_it(where: str, home: Path, place: Path, expected: dict) -> None:
     database = place / "index.db"
     signals = [("reading", INT), (where, INT), (where, INT)]
-    assert sync_and_signal(home, database, signals) == (130, TOLD, 3)
+    assert sync_and_signal(home, database, signals) == (130, DISCARDED, 3)
     assert _names(database) == ["index.db.lock"]
     sync(database, [home])
     assert_same(dump(database), expected)

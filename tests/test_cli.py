@@ -490,6 +490,23 @@ sys.exit(main(["sync", "-d", sys.argv[1]]))
     assert not done.stderr.strip()
 
 
+def test_a_sync_that_is_interrupted_says_what_is_kept(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    (tmp_path / "home/projects").mkdir(parents=True)
+    monkeypatch.setattr("assoc_ingest.sync.run.sync", interrupted)
+    assert shell("sync", str(tmp_path / "home")) == 130
+    assert shell.err.strip() == "Interrupted. Nothing was kept. To begin again: assoc-ingest sync"
+    shell.database.touch()
+    assert shell("sync", str(tmp_path / "home")) == 130
+    assert shell.err.strip() == "Interrupted. What was read is kept. To go on: assoc-ingest sync"
+    assert shell("sync", str(tmp_path / "home"), "--dry-run") == 130
+    assert not shell.err.strip()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_ends_a_command_with_its_code(

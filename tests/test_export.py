@@ -521,6 +521,19 @@ def test_a_file_is_private_whole_and_of_the_format_of_its_name(
     assert exported(small, "--format", {".txt": "html"}.get(file.suffix, file.suffix[1:])) == text
 
 
+def test_on_a_terminal_the_file_is_called_after_the_conversation(
+    small: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(export_target, "is_terminal", lambda stream: stream is sys.stdout)
+    assert small("export", SESSION, "--format", "md") == 0
+    (file,) = tmp_path.glob("*.md")
+    assert re.fullmatch(rf"\d{{4}}-\d\d-\d\d-[a-z0-9-]+-{SESSION[:8]}\.md", file.name)
+    assert f"Written to {file.name}." in small.err
+    assert small("export", SESSION, "--format", "md", "-o", "-") == 0
+    assert small.out == file.read_text("utf-8")
+
+
 def test_a_file_that_is_there_is_only_overwritten_on_demand(small: Shell, tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_text("mine")

@@ -933,11 +933,7 @@ def conversations_of(
         title = str(row["title"] or "(untitled)")
         title = cut(one_line(redact(title)[0] if redacts else title), _SHOWN)
         at = row["started_at"] or row["ended_at"]
-        stem = "-".join(
-            filter(
-                None, (terminal.moment(at)[:10], _slug(title), _slug(short_key(connection, key)))
-            )
-        )
+        stem = stem_of(connection, at, title, key)
         number, name = 1, stem
         while name in taken:
             number += 1
@@ -946,6 +942,12 @@ def conversations_of(
         counts = f"{terminal.moment(at)} · {terminal.many(row['prompt_count'], 'prompt')}"
         found[key] = Named(key, f"{name}.{form}", title, counts)
     return list(found.values())
+
+
+def stem_of(connection: sqlite3.Connection, at: str | None, title: str, key: str) -> str:
+    """Return the name of a file for a conversation, without its extension."""
+    parts = (terminal.moment(at)[:10], _slug(title), _slug(short_key(connection, key)))
+    return "-".join(filter(None, parts))
 
 
 def _slug(text: str) -> str:

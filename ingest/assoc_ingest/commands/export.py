@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -111,7 +111,8 @@ _INDEXES = ("html", "md")
     "--output",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="File to write, or with --project the directory; - is standard output.",
+    help="File to write, or with --project the directory; - is standard output. Default: on a "
+    "terminal a file that is called after the conversation, else standard output.",
 )
 @click.option("--no-tools", is_flag=True, help="Leave out tool calls, results and hooks.")
 @click.option("--no-thinking", is_flag=True, help="Leave out thinking.")
@@ -145,8 +146,6 @@ def export(
 
     if (session is None) == (project is None):
         raise click.UsageError("Give a session, or a project: --project NAME")
-    if output is not None and str(output) == "-":
-        output = None
     form = form or _FORMATS.get(output.suffix.lower() if output else "", "html")
     choice = Choice(
         tools=not no_tools,
@@ -170,19 +169,27 @@ def _export_session(
     *,
     force: bool,
 ) -> None:
-    from ..ask.export import ExportedConversation
-    from ..ask.output import write
+    from ..ask.export import ExportedConversation, stem_of
+    from ..ask.output import say, write
     from ..files.private import write_private
     from ..store.database import snapshot
 
+    said = ""
     with snapshot(connection):  # a sync may be writing
         conversation = ExportedConversation(connection, session, choice)
         pieces = _pieces(connection, conversation, form)
-        if output is None:
+        if output is None and is_terminal(sys.stdout):  # else a pipe, or `> fix.html`
+            about: Any = conversation.session
+            at, title = about["started_at"] or about["ended_at"], about["title"] or ""
+            output = Path(f"{stem_of(connection, at, title, about['session_key'])}.{form}")
+            said = f"Written to {output}."
+        if output is None or str(output) == "-":
             write(pieces, is_exact=True)
         else:
             overwrite = checked_file(connection, output, force=force)
             write_private(output, pieces, overwrite=overwrite)
+    if said:
+        say(said)
     _say_masked(conversation.masked)
 
 
@@ -201,7 +208,7 @@ def _export_project(
     from ..files.private import write_private
     from ..store.database import snapshot
 
-    if output is None:
+    if output is None or str(output) == "-":
         raise click.UsageError("A project becomes several files. Give a directory: -o DIR")
     named = conversations_of(connection, project, form, redacts=choice.redacts)
     if not named:

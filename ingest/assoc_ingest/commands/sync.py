@@ -365,8 +365,17 @@ def sync(
     from ..sync.run import sync as run
 
     options = SyncOptions(source, full, dry_run, git, jobs=jobs)
-    with progress_in_bytes("Reading") as progress:
-        report = run(database, paths, options, progress)
+    try:
+        with progress_in_bytes("Reading") as progress:
+            report = run(database, paths, options, progress)
+    except KeyboardInterrupt:
+        if not dry_run:
+            is_kept = database.exists()  # a first sync that was given up leaves none
+            end = (
+                "What was read is kept. To go on" if is_kept else "Nothing was kept. To begin again"
+            )
+            say(f"Interrupted. {end}: assoc-ingest sync")
+        raise
     write_summary(report, as_json=as_json, dry_run=dry_run)
     if strict and (report.quarantined or report.unreadable):
         raise click.exceptions.Exit(1)
