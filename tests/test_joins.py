@@ -15,7 +15,9 @@ from tests.support.cases import home_of
 from tests.support.dump import assert_same, check, connect, dump
 
 from assoc_ingest import sql
+from assoc_ingest.ask.filters import Filters
 from assoc_ingest.sync.run import sync
+from assoc_ingest.web import conversations
 
 SESSION = "0b7c2f4e-1111-4222-8333-444455556666"
 AGENT = "a1b2c3d4e5f60718"
@@ -154,9 +156,9 @@ def test_a_linked_pair_is_listed_once(
     assert both == (SESSION, "claude,chorus")
     assert len(listed(all="1")) == 2
     assert [source for _, source in listed(source="chorus")] == ["chorus"]
-    (row,) = sql.ask(connection, "pages/conversations", sort="")
-    assert (row["session_key"], row["total"]) == (SESSION, 1)
-    assert row["agent"].startswith("Claude Code, ")
+    (row,) = conversations.rows(connection, Filters(), 50)
+    assert row["session_key"] == SESSION
+    assert row["labels"].startswith("Claude Code, ")
     (row,) = sql.ask(connection, "pages/dashboard_projects")
     assert row["sessions"] == 1
     (row,) = sql.ask(connection, "pages/newest_session")
@@ -191,8 +193,8 @@ def test_a_conversation_that_a_second_home_repeats_is_listed_once(
         assert (row["session_key"], row["source"], row["message_count"]) == (
             "ses_5b01ffee", "opencode", 15
         )  # fmt: skip
-        (row,) = sql.ask(connection, "pages/conversations", sort="", **wanted)
-        assert (row["session_key"], row["total"], row["agent"]) == ("ses_5b01ffee", 1, "OpenCode")
+        (row,) = conversations.rows(connection, Filters.of(wanted), 50)
+        assert (row["session_key"], row["labels"]) == ("ses_5b01ffee", "OpenCode")
     (project,) = sql.ask(connection, "pages/dashboard_projects")
     assert (project["sessions"], project["prompts"]) == (1, 2)
     for query in ("reports/longest_sessions", "lists/subagents"):
@@ -258,7 +260,7 @@ def test_a_conversation_whose_transcript_is_not_there_is_listed(
 ) -> None:
     connection = read("chorus")
     assert [row["source"] for row in sql.ask(connection, "lists/sessions")] == ["chorus"]
-    assert len(sql.ask(connection, "pages/conversations", sort="").fetchall()) == 1
+    assert len(conversations.rows(connection, Filters(), 50)) == 1
 
 
 @pairs("chorus")

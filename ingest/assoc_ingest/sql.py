@@ -169,6 +169,34 @@ def count(connection: sqlite3.Connection, query: Query, parameters: Mapping[str,
     return int(rows)
 
 
+def ordered(
+    connection: sqlite3.Connection,
+    query: Query,
+    parameters: Mapping[str, object],
+    order: str,
+    limit: int,
+    start: int,
+) -> list[sqlite3.Row]:
+    """Return rows of a list of sessions from the row `start` on: as they are, or in the order of
+    their cost or of their messages."""
+    given = {**parameters, "limit": -1, "most": limit, "start": start}
+    costs, by = "", ""
+    kept = "materialized" if order == "cost" else "not materialized"
+    if order == "cost":
+        costs = """left join (
+            select c.session_id, sum(c.cost_microusd) as cost
+            from response_costs c
+            where c.session_id in (select id from listed)
+            group by c.session_id
+        ) c on c.session_id = l.id"""
+    if order:
+        key = {"cost": "c.cost", "messages": "l.message_count"}[order]
+        by = f"order by {key} desc, l.ended_at desc, l.id desc"
+    statement = f"""with listed as {kept} ({query.sql})
+        select l.* from listed l {costs} {by} limit :most offset :start"""
+    return connection.execute(statement, given).fetchall()
+
+
 def parse_query(folder: str, stem: str, text: str, file: str | None = None) -> Query:
     """Split the leading comment of a query into title, description and group."""
     comments = []

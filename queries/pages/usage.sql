@@ -79,7 +79,8 @@ group by c.model, day, c.session_id
 -- name: sessions_usage
 -- Cost of sessions, and whether they can be resumed
 -- Of the sessions in the JSON array :sessions of their ids. unpriced counts the responses whose
--- cost is unknown, and which the cost leaves out, partial those without a final count.
+-- cost is unknown, and which the cost leaves out, partial those without a final count. labels are
+-- those of all programs that recorded a session.
 select
     s.id,
     exists (
@@ -88,6 +89,22 @@ select
         where f.session_id = s.id and f.kind = 'transcript' and f.gone_at is null
     ) as is_there,
     (select p.path from projects p where p.id = s.project_id) as project_path,
+    s.project_id,
+    (
+        select coalesce(r.label, r.kind)
+        from sources r
+        where r.id = s.source_id
+    ) || coalesce(
+        ', '
+        || (
+            select group_concat(distinct coalesce(y.label, y.kind))
+            from sessions l
+            join sources y on y.id = l.source_id
+            join sources o on o.id = s.source_id
+            where l.linked_session_id = s.id and y.kind <> o.kind
+        ),
+        ''
+    ) as labels,
     u.cost_usd,
     u.unpriced,
     u.partial

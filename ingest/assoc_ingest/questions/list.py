@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -93,12 +93,7 @@ def list_(
         cwd = str(real_path(cwd))
     filters = replace(filters, cwd=cwd, all=all, gone=gone)
     filters.applied(query.parameters, what, _lists_with)
-
-    def parameters(filters: Filters) -> dict[str, object]:
-        given = filters.parameters(reader.db)
-        return {name: value for name, value in given.items() if name in query.parameters}
-
-    given = parameters(filters)
+    given = parameters(reader.db, query, filters)
     until = reader.start + reader.limit
     cursor = reader.db.execute(query.sql, {**given, "limit": until + 1})
     names = [column[0] for column in cursor.description]
@@ -106,7 +101,7 @@ def list_(
     total = len(rows) if len(rows) <= until else sql.count(reader.db, query, given)
     why = None
     if not total:
-        why = nothing(filters, lambda other: sql.count(reader.db, query, parameters(other)))
+        why = nothing(filters, lambda other: count(reader.db, query, other))
     hidden = _hidden(reader.db, query, given)
     items = _completed(reader.db, what, reader.page(rows))
     return Listing(
@@ -114,6 +109,19 @@ def list_(
         why and why.as_json(), total, items, columns(what, names),
         _notes(len(items), total, why, hidden),
     )  # fmt: skip
+
+
+def parameters(connection: sqlite3.Connection, query: Query, filters: Filters) -> dict[str, object]:
+    """Return the parameters of a list that are filters, as it takes them."""
+    given = filters.parameters(connection)
+    return {name: value for name, value in given.items() if name in query.parameters}
+
+
+def count(connection: sqlite3.Connection, query: Query, filters: Filters) -> int:
+    """Return how many rows a list has with these filters."""
+    from .. import sql
+
+    return sql.count(connection, query, parameters(connection, query, filters))
 
 
 def find_list(what: str) -> Query:
@@ -152,18 +160,19 @@ def _lists_with(option: str) -> str:
 def _completed(connection: sqlite3.Connection, what: str, rows: Sequence[Row]) -> list[Row]:
     """Return rows with what their query does not know: costs, and estimates of lower bounds."""
     if what == "sessions":
-        return _of_sessions(connection, rows)
+        names = columns(what, [*rows[0]]) if rows else ()
+        sessions = ({**row, "resume": _resume(row)} for row in with_costs(connection, rows))
+        return [{name: row[name] for name in names} for row in sessions]
     return _of_subagents(connection, rows) if what == "subagents" else [*rows]
 
 
-def _of_sessions(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
-    """Add to each session what it cost, and the command that resumes it.
+def with_costs(connection: sqlite3.Connection, rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield sessions with what each cost, and what else `pages/sessions_usage` says of it.
 
     Cost and output are lower bounds if responses are unpriced or partial; all are None if they are
     not known.
     """
     from .. import sql
-    from ..ask.conversation import resume_line
     from ..ask.usage import partial_responses, with_estimates
 
     ids = json.dumps([row["id"] for row in rows])
@@ -172,23 +181,18 @@ def _of_sessions(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Ro
     partial = partial_responses(connection, unsure, "session_id")
     sessions = []
     for row in rows:
-        used = usage[row["id"]]
-        place = {**row, "project_path": used["project_path"]}
-        session = {
-            **row,
-            "models": json.loads(row["models"] or "[]"),
-            "cost_usd": used["cost_usd"],
-            "unpriced": used["unpriced"],
-            "partial": used["partial"],
-            "is_lower_bound": int(bool(used["unpriced"] or used["partial"])),
-            "resume": resume_line(place, is_there=bool(used["is_there"])),
-        }
-        sessions.append(session)
-    estimated = with_estimates(
-        connection, sessions, [partial.get((row["id"],), []) for row in rows]
-    )
-    names = columns("sessions", [*rows[0]]) if rows else ()
-    return [{name: session[name] for name in names} for session in estimated]
+        used = dict(usage[row["id"]])
+        is_lower_bound = int(bool(used["unpriced"] or used["partial"]))
+        models = json.loads(row["models"] or "[]")
+        sessions.append({**row, **used, "models": models, "is_lower_bound": is_lower_bound})
+    parts = [partial.get((row["id"],), []) for row in rows]
+    return with_estimates(connection, sessions, parts)
+
+
+def _resume(session: Row) -> str | None:
+    from ..ask.conversation import resume_line
+
+    return resume_line(session, is_there=bool(session["is_there"]))
 
 
 def _of_subagents(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:

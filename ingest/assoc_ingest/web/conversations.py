@@ -11,12 +11,13 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import sql, terminal
 from ..ask import times
 from ..ask.filters import Filters, nothing
-from ..ask.usage import partial_responses, with_estimates
+from ..ask.projects import find_projects
+from ..questions.list import count, find_list, parameters, with_costs
 from ..terminal import one_line
 from . import pages, serve
 from . import usage as charts
@@ -37,8 +38,8 @@ PAGE = 50
 
 SORTS = {"": "Newest first", "cost": "Highest cost first", "messages": "Longest first"}
 FILTERS = (
-    "project", "branch", "model", "source", "status", "month", "day", "since", "until", "errors",
-    "min_cost",
+    "project", "branch", "model", "source", "status", "month", "day", "since", "until", "min_cost",
+    "errors",
 )  # fmt: skip
 _HIDDEN = ("day", "since", "until", "status")  # in the form: other pages link with them
 _VALUES = 100  # of a field of the form
@@ -70,55 +71,59 @@ async def view(datasette: Datasette, request: Request) -> Response:
     return await pages.page(datasette, request, "conversations", context)
 
 
-def wanted(connection: sqlite3.Connection, asked: Mapping[str, str]) -> dict[str, object]:
-    """Return the parameters of the query `pages/conversations` for those of an address.
-
-    Raises PageError, UsageError or NotFoundError for a value that means nothing.
-    """
+def _filters(asked: Mapping[str, str]) -> Filters:
     for name, value in asked.items():
         if len(value) > _LONGEST_VALUE:
             raise PageError(400, f"The value of {name} is too long.")
-    parameters = Filters.of(asked).parameters(connection)
-    query = sql.query("pages/conversations").parameters
-    accepted = {name: value for name, value in parameters.items() if name in query}
-    return {**accepted, "sort": asked.get("sort")}
+    return Filters.of(asked)
 
 
 def rows(
-    connection: sqlite3.Connection, limit: int, **wanted: object
-) -> tuple[list[pages.Row], int]:
-    conversations = pages.ask(connection, "pages/conversations", "models", limit=limit, **wanted)
-    ids = json.dumps([row["id"] for row in conversations])
-    usage = {row["id"]: row for row in sql.ask(connection, "pages/sessions_usage", sessions=ids)}
-    ends = dict(map(tuple, sql.ask(connection, "pages/session_ends", sessions=ids)))
-    unsure = [row for row in conversations if usage[row["id"]]["partial"]]
-    partial = partial_responses(connection, unsure, "session_id")
-    costs = [{"cost_usd": usage[row["id"]]["cost_usd"]} for row in conversations]
-    parts = [partial.get((row["id"],), []) for row in conversations]
-    for row, costed in zip(conversations, with_estimates(connection, costs, parts), strict=True):
-        title = one_line(row["title"] or "") or "(untitled)"
-        models = json.loads(row["models"] or "[]")
-        row["title"] = title if len(title) <= _LONGEST_TITLE else title[:_LONGEST_TITLE] + "…"
-        row["models"] = [pages.cut(one_line(str(model))) for model in models[:_MOST_MODELS]]
-        row["more_models"] = len(models) - len(row["models"])
-        row["cost"] = _cost(usage[row["id"]])
-        row["cost_usd"] = costed["cost_usd"]
-        row["estimate"] = ""
-        if (estimate := costed["estimated_cost_usd"]) is not None:
-            unpriced = usage[row["id"]]["unpriced"]
-            row["estimate"] = terminal.money(estimate, 0, unpriced, is_estimate=True)
-        row["git_branch"] = terminal.branch_besides(row["project"], row["git_branch"])
-        row["state"] = ends.get(row["id"])
-    return conversations, conversations[0]["total"] if conversations else 0
+    connection: sqlite3.Connection, filters: Filters, limit: int, start: int = 0, order: str = ""
+) -> list[pages.Row]:
+    """Return conversations of the list of sessions as a page shows them."""
+    listed = find_list("sessions")
+    given = parameters(connection, listed, filters)
+    found = sql.ordered(connection, listed, given, order, limit, start)
+    ends = sql.ask(connection, "pages/session_ends", sessions=json.dumps([r["id"] for r in found]))
+    states = dict(map(tuple, ends))
+    return [
+        _shown(row, states.get(row["id"])) for row in with_costs(connection, [*map(dict, found)])
+    ]
+
+
+def _shown(row: Mapping[str, Any], state: str | None) -> pages.Row:
+    title, models = one_line(row["title"] or "") or "(untitled)", row["models"]
+    cost, unpriced, estimate = row["cost_usd"], row["unpriced"], row["estimated_cost_usd"]
+    is_known = cost is not None or unpriced
+    return pages.brief({
+        **row,
+        "title": title if len(title) <= _LONGEST_TITLE else title[:_LONGEST_TITLE] + "…",
+        "models": [pages.cut(one_line(str(model))) for model in models[:_MOST_MODELS]],
+        "more_models": max(len(models) - _MOST_MODELS, 0),
+        "cost": terminal.money(cost, row["partial"], unpriced) if is_known else "",
+        "estimate": "" if estimate is None
+        else terminal.money(estimate, 0, unpriced, is_estimate=True),
+        "git_branch": terminal.branch_besides(row["project"], row["git_branch"]),
+        "state": state,
+    })  # fmt: skip
+
+
+def count_of(connection: sqlite3.Connection, filters: Filters) -> int:
+    return count(connection, find_list("sessions"), filters)
 
 
 def _read(
     connection: sqlite3.Connection, asked: Mapping[str, str], number: int, here: str
 ) -> dict[str, object]:
-    parameters = wanted(connection, asked)
-    project = _project(connection, parameters["project"])
-    offset = (number - 1) * PAGE
-    conversations, total = rows(connection, PAGE, offset=offset, **parameters)
+    filters = _filters(asked)
+    project = _project(connection, filters)
+    start = (number - 1) * PAGE
+    order = asked["sort"] if asked["sort"] in SORTS else ""
+    conversations = rows(connection, filters, PAGE, start, order)
+    total = len(conversations)
+    if start or total == PAGE:
+        total = count_of(connection, filters)
     if number > 1 and not conversations:
         raise PageError(
             404, f"There is no page {number} of this list.",
@@ -127,16 +132,16 @@ def _read(
     values = _values(connection, asked, project)
     left = []
     if not total:
-        why = nothing(Filters.of(asked), lambda other: count_of(connection, _given(other)))
+        why = nothing(filters, lambda other: count_of(connection, other))
         left = [*why.lines("conversation")]
     return {
         "rows": conversations,
         "total": total,
         "left": left,
-        "has_more": offset + len(conversations) < total,
+        "has_more": start + len(conversations) < total,
         "chosen": list(
             chips(
-                Filters.of(asked),
+                filters,
                 lambda name: with_query(here, {**asked, name: ""}),
                 {"project": project or ""},
             )
@@ -148,19 +153,12 @@ def _read(
     }
 
 
-def count_of(connection: sqlite3.Connection, asked: Mapping[str, str]) -> int:
-    return rows(connection, 1, **wanted(connection, asked))[1]
-
-
-def _given(filters: Filters) -> dict[str, str]:
-    return {name: "1" if value is True else str(value) for name, value in filters.given().items()}
-
-
-def _project(connection: sqlite3.Connection, ids: object) -> str | None:
-    """Return the name of the first of the projects in a JSON array."""
-    if not ids:
+def _project(connection: sqlite3.Connection, filters: Filters) -> str | None:
+    """Return the name of the first of the projects that are asked for."""
+    if not filters.project:
         return None
-    row = sql.ask(connection, "pages/project", id=json.loads(str(ids))[0]).fetchone()
+    first = find_projects(connection, filters.project)[0]
+    row = sql.ask(connection, "pages/project", id=first).fetchone()
     return _name(row["name"] or row["key"])
 
 
@@ -194,11 +192,6 @@ def _fields(values: Mapping[str, Mapping[str, str]]) -> Iterator[Field]:
 
 def _name(text: object) -> str:
     return shown_name(text, "(unnamed)")
-
-
-def _cost(usage: sqlite3.Row) -> str:
-    cost, unpriced, partial = usage["cost_usd"], usage["unpriced"], usage["partial"]
-    return "" if cost is None and not unpriced else terminal.money(cost, partial, unpriced)
 
 
 # ------------------------------------------------------------------------------------------------
@@ -257,13 +250,16 @@ async def front(datasette: Datasette, request: Request) -> Response:
 
 def _read_front(connection: sqlite3.Connection) -> dict[str, object]:
     newest = sql.ask(connection, "pages/newest_session").fetchone()["ended_at"]
-    conversations, total = rows(connection, NEWEST)
+    conversations = rows(connection, Filters(), NEWEST)
+    total = len(conversations)
+    if total == NEWEST:
+        total = count_of(connection, Filters())
     projects = [pages.brief(row) for row in sql.ask(connection, "pages/dashboard_projects")]
     here = [row for row in projects if row["path"] is None or row["on_disk"] != 0]
     return {
         "rows": conversations,
         "total": total,
-        "several": len({row["agent"] for row in conversations}) > 1,
+        "several": len({row["labels"] for row in conversations}) > 1,
         "projects": here[:PROJECTS],
         "has_more_projects": len(projects) > min(len(here), PROJECTS),
         "elsewhere": len(projects) - len(here),
@@ -286,14 +282,14 @@ def _spans(connection: sqlite3.Connection, newest: str) -> Iterator[Span]:
         yield _span(connection, "The 7 days up to the latest activity", last)
     month = f"{last:%Y-%m}"
     asked = {"month": month}
-    count = count_of(connection, asked)
+    count = count_of(connection, Filters.of(asked))
     yield Span(f"{month}, the highest cost first", {**asked, "sort": "cost"}, count)
 
 
 def _span(connection: sqlite3.Connection, text: str, last: date) -> Span:
     first = max(last - timedelta(days=6), date(2000, 1, 1))  # before all times that are stored
     asked = {"since": f"{first}", "until": f"{last}"}
-    count = count_of(connection, asked)
+    count = count_of(connection, Filters.of(asked))
     return Span(f"{text} ({terminal.days(first, last, times.present().date())})", asked, count)
 
 
