@@ -114,5 +114,5 @@ def test_every_fault_test_shows_a_promise() -> None:
 def test_the_readme_and_the_checks_run_the_same_tests() -> None:
     checks = (ROOT / ".ci" / "run").read_text("utf-8")
     assert "pytest -n auto\n" in README
-    assert 'pytest" -n auto\n' in checks
-    assert 'pytest" -n auto --all -m "slow or hypothesis"\n' in checks
+    assert 'pytest" -n auto ||' in checks
+    assert 'pytest" -n auto --all -m slow ||' in checks
