@@ -81,8 +81,13 @@ def answer() -> str:
     return f"```json\n{_fixed(text)}\n```\n"
 
 
+_NEW = {"transcript_path": "/home/ada/.claude/projects/-srv-fernhill/7d20b1c4.jsonl"}
 _MOMENTS: tuple[tuple[str, dict[str, object]], ...] = (
     ("session-start", {"hook_event_name": "SessionStart", "source": "startup"}),
+    ("tool", {"hook_event_name": "PreToolUse", "tool_name": "Edit",
+              "tool_input": {"file_path": "calendar.py"}, **_NEW}),
+    ("tool", {"hook_event_name": "PreToolUse", "tool_name": "Bash",
+              "tool_input": {"command": "python -m pytest -q"}, **_NEW}),
     ("session-start", {"hook_event_name": "SessionStart", "source": "compact",
                        "session_id": "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"}),
 )  # fmt: skip

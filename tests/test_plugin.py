@@ -32,8 +32,8 @@ FILES = {
                 f"skills/{NAME}/SKILL.md"},
 }  # fmt: skip
 EVENTS = {
-    "claude": {"SessionStart", "PreCompact", "SessionEnd"},
-    "codex": {"SessionStart", "PreCompact"},
+    "claude": {"SessionStart", "PreToolUse", "PreCompact", "SessionEnd"},
+    "codex": {"SessionStart", "PreToolUse", "PreCompact"},
     "gemini": {"SessionStart", "PreCompress", "SessionEnd"},
     "copilot": {"sessionStart", "PreCompact", "SessionEnd"},
 }
@@ -93,6 +93,7 @@ def test_what_a_plugin_runs_answers(agent: str, shell: Shell, tmp_path: Path) ->
     assert shell("plugin", "install", *options) == 0
     for event, command in commands(place).items():
         name = {"hook_event_name": event, "session_id": "new"}
+        name |= {"tool_input": {"file_path": "calendar.py"}, "transcript_path": "/nowhere"}
         given = {"cwd": "/srv/fernhill", **({"sessionId": "new"} if event[0] == "s" else name)}
         done = subprocess.run(
             command, shell=True, input=json.dumps(given), env=environment(tmp_path),
@@ -101,6 +102,8 @@ def test_what_a_plugin_runs_answers(agent: str, shell: Shell, tmp_path: Path) ->
         assert (done.returncode, done.stderr) == (0, "")
         if event.lower() == "sessionstart":
             assert "Our planting calendar" in done.stdout
+        elif event == "PreToolUse":
+            assert "edited it" in done.stdout
         else:
             assert done.stdout == ""
     server = parsed(place, "gemini-extension.json" if agent == "gemini" else ".mcp.json")

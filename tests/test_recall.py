@@ -27,6 +27,7 @@ from tests.support.writing import (
     TRANSCRIPT,
     assistant,
     call,
+    jsonl,
     result,
     user,
     write,
@@ -193,6 +194,92 @@ def test_how_it_ended_is_said(home: Path, hook: Hook, shell: Shell) -> None:
     assert "0b7c2f4e:2 last command failed (exit 2)\n> make test" in text
 
 
+# -- a tool is about to be called ------------------------------------------------------------------
+
+
+def edit(path: str, **more: Any) -> dict[str, Any]:
+    return using({"file_path": path}, **more)
+
+
+def run(command: str, **more: Any) -> dict[str, Any]:
+    return using({"command": command}, **more)
+
+
+def using(given: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return what an agent writes before it calls a tool in a conversation that is not written."""
+    return event("PreToolUse", tool_input=given, transcript_path="/nowhere", **more)
+
+
+@pytest.mark.usefixtures("demo")
+def test_before_an_edit_the_last_editors_are_told(hook: Hook, shell: Shell) -> None:
+    for path in ("/srv/fernhill/calendar.py", "calendar.py"):
+        text = hook("tool", edit(path, cwd="/srv/fernhill"))
+        assert "5e1f0c9a:11 edited it 2026-03-02T08:15\n> Frost warning in the planting calendar\n"
+        assert "\n> I will look at how the calendar is built first." in text
+        assert references(text) == ["5e1f0c9a:11"]  # and not what an app has of the same
+        assert shell("show", "5e1f0c9a:11") == 0
+    for path in ("/srv/fernhill/endar.py", "/srv/calendar.py", "beds.py", "", "/", "\0"):
+        assert hook("tool", edit(path, cwd="/srv/fernhill")) == ""
+    assert hook("tool", edit("calendar.py", cwd="/srv")) == ""
+    mine = "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
+    assert hook("tool", edit("calendar.py", cwd="/srv/fernhill", session=mine)) == ""
+
+
+@pytest.mark.usefixtures("demo")
+def test_the_file_of_a_patch_is_meant(hook: Hook) -> None:
+    for act in ("Update", "Add", "Delete"):
+        patch = f"*** Begin Patch\n*** {act} File: calendar.py\n@@\n+x\n*** End Patch\n"
+        assert "5e1f0c9a:11 edited" in hook("tool", run(patch, cwd="/srv/fernhill"))
+
+
+def test_an_edit_in_a_worktree_is_one_of_the_file(home: Path, hook: Hook, shell: Shell) -> None:
+    tree = "/srv/demo/.claude/worktrees/beans"
+    line = assistant([call("t1", "Edit", file_path=f"{tree}/src/pool.py")], cwd=tree)
+    write(home, f"projects/-srv-demo--claude-worktrees-beans/{OTHER}.jsonl", line)
+    conversation(home, SESSION, "hello")
+    sync(shell.database, [home])
+    assert "1c8d3a5f:1 edited" in hook("tool", edit("/srv/demo/src/pool.py"))
+    assert hook("tool", edit("/srv/demo/pool.py")) == ""
+    assert hook("tool", edit("/srv/other/src/pool.py", cwd="/srv/other")) == ""
+
+
+@pytest.mark.usefixtures("demo")
+def test_before_a_command_its_last_failure_and_the_end_of_that_are_told(hook: Hook) -> None:
+    for command in ("python -m pytest -q", "cd /srv/fernhill && python -m pytest -q"):
+        text = hook("tool", run(command, cwd="/srv/fernhill"))
+        assert "5e1f0c9a:13 failed (exit 1) 2026-03-02T08:15\n> python -m pytest -q\n> E " in text
+        assert text.endswith("5e1f0c9a:18 ended it\n> edited crops.toml")
+    for command in ("python -m build", "cat crops.toml", "grep pytest .", "'", "$(", "", "\0"):
+        assert hook("tool", run(command, cwd="/srv/fernhill")) == ""
+
+
+def test_a_failure_that_nothing_ended_is_not_told(home: Path, hook: Hook, shell: Shell) -> None:
+    work(home)
+    lines = (home / TRANSCRIPT).read_bytes().split(b"\n")
+    write(home, TRANSCRIPT, *lines[:6])
+    sync(shell.database, [home])
+    assert hook("tool", run("make test")) == ""
+
+
+@pytest.mark.usefixtures("demo")
+def test_what_a_conversation_was_told_it_is_not_told_again(hook: Hook, tmp_path: Path) -> None:
+    given = edit("calendar.py", cwd="/srv/fernhill")
+    transcript = tmp_path / "transcript.jsonl"
+    given["transcript_path"] = str(transcript)
+    text = hook("tool", given)
+    assert text
+    transcript.write_bytes(b"")
+    assert hook("tool", given) == text
+    transcript.write_bytes(jsonl({"type": "attachment", "content": [text]}))
+    assert hook("tool", given) == ""
+    other = run("python -m pytest -q", cwd="/srv/fernhill") | {"transcript_path": str(transcript)}
+    assert hook("tool", other)
+    # Where nobody can tell, it is not said twice.
+    os.mkfifo(tmp_path / "pipe")
+    for place in ("", None, str(tmp_path), str(tmp_path / "pipe")):
+        assert hook("tool", given | {"transcript_path": place}) == ""
+
+
 # -- messages are replaced by a summary -----------------------------------------------------------
 
 
@@ -307,13 +394,16 @@ def test_an_answer_is_short_however_much_is_stored(home: Path, hook: Hook, shell
         b'{"hook_event_name": "SessionStart", "cwd": "/srv/\\ud800\\u0000"}',
         b'{"hook_event_name": "SessionStart", "cwd": "' + b"/a" * 100_000 + b'"}',
         b'{"cwd": "/srv/fernhill", "prompt": "' + b"a" * MOST_INPUT + b'"}',
+        b'{"cwd": "/srv/fernhill", "hook_event_name": "PreToolUse", "source": "compact",'
+        b'"transcript_path": "/x", "tool_input": {"command": "' + b"$(" * 1_000_000 + b'"}}',
     ],
-    ids=range(14),
+    ids=range(15),
 )  # fmt: skip
 @pytest.mark.usefixtures("demo")
 def test_whatever_is_written_it_is_silent(data: bytes, hook: Hook) -> None:
     assert hook("session-start", data) == ""
     assert hook("compact", data) == ""
+    assert hook("tool", data) == ""
 
 
 VALUES = st.recursive(
@@ -331,7 +421,7 @@ LIKELY = st.sampled_from(
 
 
 @given(
-    st.sampled_from(["session-start", "compact"]),
+    st.sampled_from(["session-start", "tool", "compact"]),
     st.dictionaries(st.sampled_from(FIELDS), LIKELY | VALUES),
 )
 def test_any_object_gets_a_short_answer_or_none(

@@ -12,11 +12,11 @@ with above as (
     order by length(p.path) desc
     limit 1
 )
-select distinct p.id, p.name
+select distinct p.id, p.path
 from above a
 join projects o on o.id = a.id or o.id = a.repository or o.parent_id = a.repository
 join projects p on coalesce(p.same_as, p.id) = coalesce(o.same_as, o.id)
-order by p.id
+order by length(p.path) desc, p.id
 
 -- name: recall_calls
 -- What a conversation changed and ran
@@ -57,3 +57,96 @@ select n.action, n.target, n.times, n.status, n.exit_code, n.file_id, n.byte_off
 from numbered n
 where n.number <= cast(coalesce(nullif(:limit, ''), 20) as integer)
 order by n.action, n.number
+
+-- name: recall_edits
+-- Who edited a file
+-- In the last conversations of the projects :projects, a JSON array, the last edit of the file that has
+-- one of the paths :paths, and what the agent had said before it; at most :limit, the newest first,
+-- without the conversation with the key :session.
+with found as (
+    select
+        t.file_id,
+        t.byte_offset,
+        t.subagent_id,
+        t.session_id,
+        t.started_at,
+        count(*) over (partition by t.session_id) as times,
+        row_number() over (partition by t.session_id order by t.started_at desc, t.id desc) as place
+    from (
+        select s.id
+        from sessions s
+        where s.project_id in (select value from json_each(nullif(:projects, '')))
+          and s.session_key <> coalesce(:session, '')
+          and not exists (select 1 from sessions l where l.id = s.linked_session_id and l.message_count > 0)
+        order by s.ended_at desc
+        limit 100
+    ) s
+    cross join tool_calls t on t.session_id = s.id
+    cross join messages m on m.id = t.call_id
+    where t.action = 'edit'
+      and m.copy_of is null
+      and t.status not in ('declined', 'error')
+      and exists (
+        select 1
+        from json_each(coalesce(t.paths, json_array(t.target))) p
+        where replace(p.value, '\', '/') in (select value from json_each(nullif(:paths, '')))
+      )
+)
+select
+    f.file_id,
+    f.byte_offset,
+    f.started_at,
+    f.times,
+    s.title,
+    (
+        select substr(m.text, 1, 4000)
+        from messages m
+        where m.file_id = f.file_id
+          and m.byte_offset <= f.byte_offset
+          and m.kind in ('text', 'prompt')
+          and m.subagent_id is f.subagent_id
+        order by m.byte_offset desc, m.block desc
+        limit 1
+    ) as said
+from found f
+join sessions s on s.id = f.session_id
+where f.place = 1
+order by f.started_at desc
+limit cast(coalesce(nullif(:limit, ''), 3) as integer)
+
+-- name: recall_failures
+-- Commands that failed
+-- In the last conversations of the projects :projects, a JSON array, the commands that failed and hold
+-- the text :words, at most :limit, the newest first, without the conversation with the key :session.
+select
+    t.id,
+    t.name as tool,
+    t.action,
+    t.target,
+    t.status,
+    t.exit_code,
+    t.started_at as timestamp,
+    t.call_id,
+    t.result_id,
+    t.file_id,
+    t.byte_offset,
+    t.session_id,
+    t.subagent_id,
+    r.byte_offset as result_offset
+from (
+    select s.id
+    from sessions s
+    where s.project_id in (select value from json_each(nullif(:projects, '')))
+      and s.session_key <> coalesce(:session, '')
+      and not exists (select 1 from sessions l where l.id = s.linked_session_id and l.message_count > 0)
+    order by s.ended_at desc
+    limit 100
+) s
+cross join tool_calls t on t.session_id = s.id
+cross join messages r on r.id = t.result_id
+where t.action = 'run'
+  and t.status = 'error'
+  and instr(t.target, :words) > 0
+  and r.copy_of is null
+order by t.started_at desc, t.id desc
+limit cast(coalesce(nullif(:limit, ''), 20) as integer)

@@ -108,6 +108,21 @@ def fixes_of(
     return found
 
 
+def ending_of(
+    connection: sqlite3.Connection, call: sqlite3.Row, clean: Callable[[str], str]
+) -> tuple[str, FoundError, sqlite3.Row] | None:
+    """Return what was done that ended the error of one call, the error, and what showed the end.
+
+    None if nothing shows it, or what went wrong. `call` is a row as `fix_errors` has them.
+    """
+    search = _Search(connection, clean)
+    lines = telling_lines(search.output(call))
+    if not lines:
+        return None
+    (error,) = search.errors_of([(call, lines[0])])
+    return None if error.end is None else (search.ending(error)[1], error, error.end)
+
+
 # -- the line of an error --------------------------------------------------------------------------
 
 _LONGEST = 2_000  # letters of a line that are compared
@@ -356,7 +371,7 @@ class _Search:
         """Return the whole text of a command."""
         return _whole(call["target"] or "", self._inputs.get(call["call_id"], ""))
 
-    def _output(self, call: sqlite3.Row) -> str:
+    def output(self, call: sqlite3.Row) -> str:
         return texts_of(self._connection, [call["result_id"]]).get(call["result_id"], "")
 
     def _in_short(self, call: sqlite3.Row) -> str:
@@ -384,7 +399,7 @@ class _Search:
             why = self._why(row, call, line, is_try=is_try)
             if why is None or (guess is not None and guess[1] and why):
                 continue
-            output = self._output(call)
+            output = self.output(call)
             if line_with(output, words) is not None:
                 continue
             why = why + self._doubts(row, call, output)
@@ -410,7 +425,7 @@ class _Search:
             if call["action"] == EDIT:
                 is_edited = is_edited or _is_named(_file(call), line)
             elif is_edited and call["action"] == RUN and shell.is_check(self.command(call)):
-                output = self._output(call)
+                output = self.output(call)
                 doubts = self._doubts(failed, call, output)
                 if line_with(output, words_of(line)) is None and _RAN_AGAIN not in doubts:
                     return at, ["another check succeeded", *doubts]
@@ -511,7 +526,7 @@ class _Search:
         """
         groups: dict[tuple[str, str], list[FoundError]] = {}
         for one in errors:
-            groups.setdefault(self._ending(one), []).append(one)
+            groups.setdefault(self.ending(one), []).append(one)
         listed = [(kind, what, found) for (kind, what), found in groups.items()]
         for _, _, found in listed:
             found.sort(key=lambda one: one.first["timestamp"] or "", reverse=True)
@@ -523,7 +538,7 @@ class _Search:
         listed.sort(key=lambda group: (group[0] == NEVER, -len(group[2])))
         return listed
 
-    def _ending(self, error: FoundError) -> tuple[str, str]:
+    def ending(self, error: FoundError) -> tuple[str, str]:
         """Return how an error ended, and what was done, in words."""
         failed, end = error.first, error.end
         if end is None:

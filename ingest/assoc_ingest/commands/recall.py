@@ -16,9 +16,10 @@ _PATIENCE = 100  # milliseconds
 @click.command()
 @click.option(
     "--hook",
-    type=click.Choice(["session-start", "compact"]),
+    type=click.Choice(["session-start", "tool", "compact"]),
     required=True,
-    help="The moment: a conversation begins, or its messages are replaced by a summary.",
+    help="The moment: a conversation begins, a tool is about to be called, or a summary replaces "
+    "messages.",
 )
 @database_option
 @click.pass_context

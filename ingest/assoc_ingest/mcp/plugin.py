@@ -59,7 +59,7 @@ def how_to_use(agent: str, directory: Path) -> str:
 
 
 def _claude(options: Sequence[str]) -> dict[str, object]:
-    events = ("SessionStart", "PreCompact", "SessionEnd")
+    events = ("SessionStart", "PreToolUse", "PreCompact", "SessionEnd")
     return {
         ".claude-plugin/plugin.json": {**_manifest(), "author": _AUTHOR},
         ".claude-plugin/marketplace.json": _MARKETPLACE,
@@ -80,7 +80,7 @@ def _codex(options: Sequence[str]) -> dict[str, object]:
     return {
         ".agents/plugins/marketplace.json": {"name": NAME, "plugins": [listed]},
         f"{inner}/.codex-plugin/plugin.json": {**_manifest(), **paths},
-        f"{inner}/hooks/hooks.json": _hooks(("SessionStart", "PreCompact"), options),
+        f"{inner}/hooks/hooks.json": _hooks(("SessionStart", "PreToolUse", "PreCompact"), options),
         f"{inner}/.mcp.json": servers(["mcp", *options]),
     }
 
@@ -111,14 +111,22 @@ def _manifest() -> Object:
     return {"name": NAME, "version": __version__, "description": _ABOUT}
 
 
-_MOMENTS = {"SessionStart": "session-start", "sessionStart": "session-start"}
+_MOMENTS = {
+    "SessionStart": "session-start", "sessionStart": "session-start", "PreToolUse": "tool",
+}  # fmt: skip
 """The moment that an event is; the others are before something ends."""
+
+_CHANGING = "Bash|Edit|MultiEdit|Write|NotebookEdit|apply_patch"
+"""The tools that run a command or edit a file."""
 
 
 def _hooks(events: Sequence[str], options: Sequence[str], second: int = 1) -> Object:
     """Return hooks in the form that began with Claude Code; a second is so many of its units."""
-    commands = {event: _command(event, options, "timeout", second) for event in events}
-    return {"hooks": {event: [{"hooks": [command]}] for event, command in commands.items()}}
+    groups = {}
+    for event in events:
+        matcher = {"matcher": _CHANGING} if event == "PreToolUse" else {}
+        groups[event] = [{**matcher, "hooks": [_command(event, options, "timeout", second)]}]
+    return {"hooks": groups}
 
 
 def _command(event: str, options: Sequence[str], limit: str, second: int) -> Object:

@@ -23,7 +23,10 @@ waits for each of its hooks.
 from __future__ import annotations
 
 import json
+import mmap
 import os
+import posixpath
+import re
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
@@ -33,7 +36,7 @@ from pathlib import Path
 
 from .. import sql
 from ..ask.refs import Names, short_key
-from ..paths import comparable, is_file
+from ..paths import comparable, is_file, is_there, is_windows, slashed
 from ..questions.fit import NOTICE, heading, is_plain, quoted
 from ..secrets.mask import redact
 from ..terminal import ELLIPSIS, one_line
@@ -47,11 +50,14 @@ SECONDS = 1.0
 MOST_INPUT = 16 * 1024 * 1024
 """Bytes of what an agent writes; it may hold a whole file that is to be written."""
 
+_LONGEST = 4_096  # letters of a path or a command; what takes each apart takes the square of them
 _CHUNK = 65_536
 _BRANCH = "ref: refs/heads/"
 _ANSWERED = frozenset({"SessionStart", "UserPromptSubmit", "BeforeAgent", "PreToolUse"})
 _BEFORE_COMPACTION = frozenset({"PreCompact", "PreCompress", "SessionEnd"})
 _MASKED = 4_000  # letters of a text that are masked; no more of it is shown
+_patched = re.compile(r"\*\*\* Begin Patch\n\*\*\* \w+ File: (.+)").match
+"""The first file of a patch that is given to a command which applies it."""
 _STEPS = 10_000  # of SQLite, between two looks at the clock
 
 
@@ -69,6 +75,12 @@ class Event:
     cwd: str
     source: str
     """Why a conversation begins: startup, resume, clear or compact."""
+    command: str
+    """What is about to be run; empty if that is no command."""
+    path: str
+    """The file that is about to be edited; empty if it is none."""
+    transcript: str
+    """The file that holds the conversation."""
 
     @property
     def is_answered(self) -> bool:
@@ -101,13 +113,29 @@ def event_of(data: bytes) -> Event | None:
     if not isinstance(value, dict):
         return None
 
-    def text(*names: str) -> str:
-        given = next((value[name] for name in names if isinstance(value.get(name), str)), "")
+    def text(of: dict[str, object], *names: str) -> str:
+        given = next((one for name in names if isinstance(one := of.get(name), str)), "")
         return given.encode("utf-8", "replace").decode()  # no half of a surrogate pair
 
+    given = value.get("tool_input")
+    about = given if isinstance(given, dict) else {}
+    command = text(about, "command")
+    patched = _patched(command)
+    path = patched[1] if patched else text(about, "file_path", "notebook_path", "path")
     return Event(
-        text("hook_event_name"), text("session_id", "sessionId"), text("cwd"), text("source")
+        name=text(value, "hook_event_name"),
+        session=text(value, "session_id", "sessionId"),
+        cwd=_short(text(value, "cwd")),
+        source=text(value, "source"),
+        command="" if patched else _short(command),
+        path=_short(path),
+        transcript=_short(text(value, "transcript_path")),
     )
+
+
+def _short(text: str) -> str:
+    """Return a path or a command, empty if it is longer than one that was given before can be."""
+    return text if len(text) <= _LONGEST else ""
 
 
 def printed(event: Event, text: str) -> str:
@@ -126,6 +154,8 @@ _LISTED = 20  # rows that are looked at
 _CONVERSATIONS = 3
 _OPEN = 5
 _CALLS = 60  # commands and files
+_EDITS = 3  # conversations
+_FAILURES = 40  # commands that are compared
 
 
 def recall(connection: sqlite3.Connection, hook: str, event: Event) -> str:
@@ -136,6 +166,8 @@ def recall(connection: sqlite3.Connection, hook: str, event: Event) -> str:
     end = time.monotonic() + SECONDS
     connection.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
     memory = _Memory(connection, event)
+    if hook == "tool":
+        return memory.of_file() if event.path else memory.of_command()
     if hook == "compact" or event.source == "compact":
         return memory.of_conversation()
     return memory.of_project()
@@ -147,18 +179,52 @@ class _Memory:
     def __init__(self, connection: sqlite3.Connection, event: Event) -> None:
         self._connection, self._event = connection, event
         self._names = Names(connection)
+        self._projects = self._ask(
+            "pages/recall_projects", directory=comparable(event.cwd)
+        ).fetchall()
+        """Those of the directory that the agent is in, the nearest first."""
+        self._ids = json.dumps([row["id"] for row in self._projects])
 
     def of_project(self) -> str:
         """Return what was done last in the project, how it ended, and what is left open."""
-        rows = self._ask("pages/recall_projects", directory=comparable(self._event.cwd)).fetchall()
-        if not rows:
+        if not self._projects:
             return ""
-        projects = json.dumps([row["id"] for row in rows])
-        first, *others = self._conversations(projects) or [""]
+        first, *others = self._conversations() or [""]
         return _told(
             "What was done in this project before, the newest first.",
-            filter(None, (first, *islice(self._open(projects), _OPEN), *others)),
+            filter(None, (first, *islice(self._open(), _OPEN), *others)),
         )
+
+    def of_file(self) -> str:
+        """Return who edited a file last, and what they said before."""
+        path = self._event.path
+        path = slashed(path if is_windows(path) else posixpath.join(self._event.cwd, path))
+        roots = [f"{slashed(row['path'])}/" for row in self._projects if row["path"]]
+        inner = next((path.removeprefix(root) for root in roots if path.startswith(root)), None)
+        if inner is None:
+            return ""
+        rows = self._ask(
+            "pages/recall_edits", projects=self._ids, session=self._event.session,
+            paths=json.dumps([root + inner for root in roots]), limit=_EDITS,
+        )  # fmt: skip
+        return self._once(
+            "This file was edited in these conversations before.", map(self._edited, rows)
+        )
+
+    def of_command(self) -> str:
+        """Return how a command failed last, and what ended that."""
+        from ..ask.shell import is_same, only_reads, parsed
+
+        checks = () if only_reads(self._event.command) else parsed(self._event.command).checks
+        if not checks:
+            return ""
+        rows = self._ask(
+            "pages/recall_failures", projects=self._ids, session=self._event.session,
+            words=checks[0].words[0], limit=_FAILURES,
+        )  # fmt: skip
+        same = (row for row in rows if is_same(self._event.command, row["target"]))
+        parts = (self._failure(row) for row in islice(same, 1))
+        return self._once("This command failed in this project before.", filter(None, parts))
 
     def of_conversation(self) -> str:
         """Return which files the conversation changed and what it ran: a summary loses that."""
@@ -179,19 +245,55 @@ class _Memory:
     def _ask(self, query: str, **parameters: object) -> sqlite3.Cursor:
         return sql.ask(self._connection, query, **parameters)
 
+    def _once(self, about: str, parts: Iterable[str]) -> str:
+        """Return an answer that the conversation was not given before."""
+        text = _told(about, parts)
+        first = text.split("\n")[1] if text else ""
+        return text if first and not self._holds(first) else ""
+
+    def _holds(self, line: str) -> bool:
+        """Does the transcript hold a line of an answer? It does if nobody can tell."""
+        place = self._event.transcript
+        if not is_file(place):  # it is written with the first answer of the model
+            return not place or is_there(place)
+        with Path(place).open("rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                return False
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                return data.rfind(line.encode()) >= 0
+
+    def _edited(self, row: sqlite3.Row) -> str:
+        times = f", {row['times']} times" if row["times"] > 1 else ""
+        place = self._place(row, f"edited it {(row['started_at'] or '')[:16]}{times}".strip())
+        texts = (self._quoted(row["title"], 120), self._quoted(row["said"], 260))
+        return "\n".join(filter(None, (place, *texts)))
+
+    def _failure(self, row: sqlite3.Row) -> str:
+        from ..ask.fix import ending_of
+
+        found = ending_of(self._connection, row, masked)
+        if found is None:
+            return ""
+        what, error, end = found
+        lines = [self._place(row, f"failed{_exit(row)} {(row['timestamp'] or '')[:16]}".strip())]
+        lines += [self._quoted(row["target"], 160), self._quoted(error.line, 260)]
+        is_guess = " perhaps" * bool(error.why)
+        lines += [self._place(end, f"ended it{is_guess}"), self._quoted(what, 160)]
+        return "\n".join(filter(None, lines))
+
     def _session(self) -> sqlite3.Row | None:
         """Return the conversation in which the hook runs, if it was read already."""
         rows = self._ask("pages/session", session_key=self._event.session)
         return rows.fetchone()  # type: ignore[no-any-return]
 
-    def _conversations(self, projects: str) -> list[str]:
+    def _conversations(self) -> list[str]:
         """Return the last conversations, those on the branch that is checked out first.
 
         One that is resumed knows what was done before it ended.
         """
         own = self._session() if self._event.source == "resume" else None
         rows = self._ask(
-            "lists/sessions", project=projects, since=own and own["ended_at"], limit=_LISTED
+            "lists/sessions", project=self._ids, since=own and own["ended_at"], limit=_LISTED
         )
         others = [row for row in rows if row["session_key"] != self._event.session]
         if branch := branch_at(self._event.cwd):
@@ -212,9 +314,9 @@ class _Memory:
             lines += [self._place(failed, how), self._quoted(failed["target"], 160)]
         return "\n".join(filter(None, lines))
 
-    def _open(self, projects: str) -> Iterator[str]:
+    def _open(self) -> Iterator[str]:
         """Yield what is left open, except for conversations: those say how they ended."""
-        for row in self._ask("lists/open", project=projects, limit=_LISTED):
+        for row in self._ask("lists/open", project=self._ids, limit=_LISTED):
             if row["what"] != "session":
                 key = row["session_key"] and short_key(self._connection, row["session_key"])
                 yield f"{heading(key, 'open', row['what'], row['status'])}\n" + self._quoted(
@@ -238,8 +340,13 @@ class _Memory:
     def _quoted(self, text: str | None, most: int) -> str:
         """Return the beginning of a stored text as one quoted line."""
         # Masked before it is cut: a part of a credential looks like none.
-        line = one_line(redact((text or "")[:_MASKED])[0])
+        line = one_line(masked((text or "")[:_MASKED]))
         return quoted(line if len(line) <= most else line[: most - 1] + ELLIPSIS) if line else ""
+
+
+def masked(text: str) -> str:
+    """Return a text without credentials."""
+    return redact(text)[0]
 
 
 def _exit(row: sqlite3.Row) -> str:
