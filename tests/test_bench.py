@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import sys
 from contextlib import closing
+from dataclasses import replace
 from math import log2
 from pathlib import Path
 from typing import Any
@@ -164,7 +165,7 @@ def test_the_cases_of_searches_are_well_formed() -> None:
     for case in cases:
         named = [*case.right, *case.also, *case.absent]
         assert case.kind in search.KINDS
-        assert case.right, case
+        assert bool(case.right) == (case.kind != search.NOTHING), case
         assert len(set(named)) == len(named), case
         assert not case.literal or case.kind == "identifier", case
 
@@ -206,10 +207,25 @@ def test_ranks_recall_and_gain_are_those_of_a_ranking_made_by_hand() -> None:
     assert (summary["cases"], summary["empty"], summary["failed"]) == (3, 1, 1)
 
 
+def test_a_search_is_certain_where_there_is_an_answer() -> None:
+    right, wrong = outcome("question", "a", right=("a",)), outcome("nothing", "a")
+    unsure = [replace(one, evidence="weak") for one in (right, wrong)]
+    assert [one.is_certain for one in (right, wrong, *unsure)] == [True, False, False, True]
+    assert search.missed([right, unsure[1]]) == []
+    assert search.missed([unsure[0], wrong]) == [
+        "Missed: certain of questions is 0.00, and should be 0.90.",
+        "Missed: certain of nothings is 0.00, and should be 0.80.",
+    ]
+    assert search.missed([unsure[0]]) == []
+
+
 def test_what_a_user_would_call_a_failure_depends_on_the_kind() -> None:
     assert not outcome("identifier", "xa", right=("a",), literal="SHOWS  x").has_failed
     assert outcome("identifier", "ax", right=("a",), literal="shows x").has_failed
     assert outcome("identifier", "a", right=("a",)).has_failed, "the literal is the query"
+    unanswerable = outcome("nothing", "ab")
+    assert unanswerable.has_failed, "a guess is shown as a fact"
+    assert not replace(unanswerable, evidence="weak").has_failed
     assert not outcome("keyword", "wxyza", right=("a",)).has_failed
     assert outcome("keyword", "uwxyza", right=("a",)).has_failed
     assert not outcome("filter", "abcdefghijz", right=("a",), absent=("z",)).has_failed
@@ -222,9 +238,9 @@ def test_searches_that_miss_a_target_end_with_1(
     monkeypatch.delenv("ASSOC_REAL_CORPUS", raising=False)
     of_demo = {case.query: case for case in search.cases() if case.home == "demo"}
 
-    def best(_: sqlite3.Connection, query: str) -> search.Ranking:
+    def best(_: sqlite3.Connection, query: str) -> tuple[search.Ranking, str]:
         case = of_demo[query]
-        return [(key, case.literal or query) for key in case.right]
+        return [(key, case.literal or query) for key in case.right], "strong"
 
     monkeypatch.setattr(search, "conversations", best)
     assert search.main(["--build", str(build)]) == 0
@@ -233,7 +249,7 @@ def test_searches_that_miss_a_target_end_with_1(
     assert f"{len(of_demo)} cases, {skipped} skipped" in page
     assert "| question, held out | " in page
     assert "Missed" not in page
-    monkeypatch.setattr(search, "conversations", lambda connection, query: [])
+    monkeypatch.setattr(search, "conversations", lambda connection, query: ([], "none"))
     assert search.main(["--build", str(build)]) == 1
     page = capsys.readouterr().out
     assert "Missed: recall@5 of questions is 0.00, and should be 0.90." in page
@@ -244,7 +260,8 @@ def test_searches_that_miss_a_target_end_with_1(
 def test_a_search_finds_conversations_each_with_its_first_hit(tmp_path: Path) -> None:
     sync(tmp_path / "assoc.db", search.homes()["demo"])
     with closing(open_reader(tmp_path / "assoc.db")) as connection:
-        found = search.conversations(connection, "crops.toml")
+        found, evidence = search.conversations(connection, "crops.toml")
+    assert evidence == "strong"
     assert found[0][0] == "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
     assert "crops.toml" in found[0][1]
     assert len(dict(found)) == len(found)

@@ -484,6 +484,26 @@ def test_a_credential_is_masked_before_its_text_is_cut(template: Path, tmp_path:
         index.close()
 
 
+def test_an_answer_says_how_strong_its_evidence_is(demo: Call) -> None:
+    weak = demo("search", query="how did we tune the kafka consumers of the orders table")
+    assert weak["evidence"] == "weak"
+    assert [*weak["relaxed"]["missing"]] == ["tune", "kafka", "consumers", "table"]
+    assert "Weak matches: no conversation contains most of the words." in weak["said"]
+    assert "> Found nowhere: tune, kafka, consumers, table" in weak["said"]
+    assert demo("search", query="frost warning")["evidence"] == "strong"
+    assert demo("search", query="xyzzy")["evidence"] == "none"
+
+
+def test_a_filter_that_leaves_nothing_is_not_told_as_words_that_are_nowhere(demo: Call) -> None:
+    answer = demo("search", query="frost", source="pi", until="2020-01-01")
+    assert answer["nothing"]["words"] == []
+    assert "Nothing within these filters contains these words." in answer["said"]
+    assert "> Without all filters: 9 conversations." in answer["said"]
+    answer = demo("search", query="xyzzy", source="pi")
+    assert "Nothing contains these words." in answer["said"]
+    assert "> Found nowhere: xyzzy." in answer["said"]
+
+
 def test_finding_nothing_is_told_from_not_having_looked(template: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
     write(home, TRANSCRIPT, user("kale"), b"{broken")

@@ -247,6 +247,32 @@ def test_a_word_of_a_title_is_known(ask: Ask) -> None:
     assert "base" not in answer.relaxation.missing
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "bocker", "pol", "poll", "connector", "dicker worker",  # other words, not other spellings
+        "how do we tune the tolemotry of our kafka consumers",  # of a long query, only one letter
+    ],
+)  # fmt: skip
+def test_a_correction_changes_no_more_than_the_spelling(ask: Ask, query: str) -> None:
+    answer = ask(query)
+    corrected = answer.relaxation.corrected if answer.relaxation else {}
+    assert corrected == ({"dicker": ("docker",)} if "dicker" in query else {})
+
+
+def test_the_stop_words_of_other_languages_are_no_subject(ask: Ask) -> None:
+    asked = "warum sind die worker nach dem start blockiert avec"
+    assert [clause.name for clause in parse(asked).content] == [
+        "die",
+        "worker",
+        "start",
+        "blockiert",
+    ]
+    answer = ask(asked)
+    assert answer.relaxation
+    assert answer.relaxation.corrected == {}
+
+
 def test_a_known_word_is_never_corrected(ask: Ask) -> None:
     answer = ask("docker telemetry xyzzy")
     assert answer.relaxation
@@ -271,7 +297,7 @@ def test_words_are_read_once_and_no_more_than_a_limit(
 ) -> None:
     statements: list[str] = []
     connection.set_trace_callback(statements.append)
-    search(connection, " ".join(f"qwertz{letter * 9}" for letter in "abcdefghijk"))
+    search(connection, " ".join(f"qwertz{letter * 9}" for letter in "abc"))
     connection.set_trace_callback(None)
     assert sum("temp.search_words where term >= 'a'" in text for text in statements) == 1
     assert ask_for(connection, "elemetr") == {"telemetry", "gettelemetryoptout"}
@@ -298,6 +324,33 @@ def test_a_connection_that_refuses_temporary_tables_still_finds(tmp_path: Path) 
 def test_a_search_leaves_nothing_in_the_connection(connection: sqlite3.Connection) -> None:
     search(connection, "docker")
     assert connection.execute("select count(*) from temp.sqlite_master").fetchone()[0] == 0
+
+
+# -- evidence --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "evidence"),
+    [
+        ("connection pool", "strong"), ("why do the workers hang", "strong"),
+        ("how did the parser crash on stale quotes", "strong"), ("telemtry", "strong"),
+        ("how do we tune the kafka workers in staging", "weak"),
+        ("which migration of the pool dropped the customers table", "weak"),
+        ("xyzzy", "none"), ("docker project:blog", "none"),
+    ],
+)  # fmt: skip
+def test_matches_are_weak_that_lack_what_the_question_is_about(
+    ask: Ask, query: str, evidence: str
+) -> None:
+    answer = ask(query)
+    assert answer.evidence == evidence
+    said = "Weak matches: no conversation contains most of the words." in answer.said()
+    assert said == (evidence == "weak")
+
+
+def test_evidence_counts_what_one_message_says_with_its_title(ask: Ask) -> None:
+    assert ask("smaller base frobnicated").evidence == "strong"
+    assert ask("quotes seedlings frobnicated gizmos widgets").evidence == "weak"
 
 
 # -- the language ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from math import log
+from math import inf, log
 from operator import itemgetter
 
 from .. import sql, tags
@@ -27,11 +27,12 @@ from .query import SAID, TITLE, TOOLS, Clause, Term, Terms, any_of, in_scope, li
 # A word that the index holds neither whole nor as a prefix may be misspelled, or a part of a longer
 # one. These are tried in order, until one of them finds something:
 #
-# 1. words that differ in one letter: each is made and looked up, 2. words that contain it, as
-# `telemetry` is in `getTelemetryOptOut`, 3. words that differ in two letters and begin with the
-# same one.
+# 1. words that differ in one letter, but not in the first one: each is made and looked up, 2. words
+# that contain it, as `telemetry` is in `getTelemetryOptOut`, 3. words that differ in two letters,
+# which are neither their first nor their last ones. Neighbours of short words mean something else.
 #
-# The last two read the words one by one: at most `MOST_READ`, once for a search.
+# The last two read the words one by one: at most `MOST_READ`, once for a search, and only for a
+# short query. In a long one a word that occurs nowhere is rather one that nobody said.
 #
 # The words are those of a temporary table, which a read-only connection can create. It is dropped
 # again, because connections of `serve` are shared.
@@ -40,8 +41,8 @@ from .query import SAID, TITLE, TOOLS, Clause, Term, Terms, any_of, in_scope, li
 MOST_READ = 50_000
 """Words that a search reads one by one, at most."""
 
-_SHORTEST, _LONGEST = 4, 40  # letters of a word that is corrected
-_SHORTEST_OF_TWO = 6  # letters of a word that is corrected in two of them
+_SHORTEST, _LONGEST = 5, 40  # letters of a word that is corrected
+_SHORTEST_OF_TWO = 9  # letters of a word that is corrected in two of them
 _MOST_FORMS = 500  # words that are counted for one prefix
 _MOST_CONTAINING = 60
 _MOST_MEANT = 3
@@ -66,6 +67,11 @@ class Vocabulary:
         """Return how rare texts with one of these are: 0 if nearly all texts have one."""
         return max(map(self._rarity_of, forms), default=0.0)
 
+    @property
+    def rarest(self) -> float:
+        """The rarity of a word that no message has."""
+        return _rarity(0, self._texts())
+
     def knows(self, form: Term) -> bool:
         """Does any word begin so? It may occur only in copies, or in a title."""
         start = fold(form.text)
@@ -76,13 +82,17 @@ class Vocabulary:
         )
         return bool(found.fetchone()[0])
 
-    def meant_by(self, word: str) -> tuple[str, ...]:
-        """Return the known words that an unknown one may mean, the most frequent first."""
+    def meant_by(self, word: str, *, reading: bool) -> tuple[str, ...]:
+        """Return the known words that an unknown one may mean, the most frequent first.
+
+        Only with `reading`, words are read one by one.
+        """
         wanted = fold(word)
         if not _SHORTEST <= len(wanted) <= _LONGEST:
             return ()
-        ways = (self._one_letter_off, self._containing, self._two_letters_off)
-        return next((found for way in ways if (found := way(wanted))), ())
+        if (found := self._one_letter_off(wanted)) or not reading:
+            return found
+        return self._containing(wanted) or self._two_letters_off(wanted)
 
     def _rarity_of(self, form: Term) -> float:
         if form not in self._rarity:
@@ -93,8 +103,7 @@ class Vocabulary:
                 (fold(form.text), end, _MOST_FORMS),
             )
             texts = self._texts()
-            found = min(row[0], texts)
-            self._rarity[form] = max(0.0, log((texts - found + 0.5) / (found + 0.5)))
+            self._rarity[form] = _rarity(min(row[0], texts), texts)
         return self._rarity[form]
 
     def _texts(self) -> int:
@@ -120,7 +129,7 @@ class Vocabulary:
         alike = (
             other
             for other in self._words()
-            if other[0] == word[0] and abs(len(other) - len(word)) <= 2
+            if other[0] == word[0] and other[-1] == word[-1] and abs(len(other) - len(word)) <= 2
         )
         return tuple(islice((other for other in alike if _differ_by_two(word, other)), _MOST_MEANT))
 
@@ -135,8 +144,14 @@ class Vocabulary:
         return self._read
 
 
+def _rarity(found: int, texts: int) -> float:
+    return max(0.0, log((texts - found + 0.5) / (found + 0.5)))
+
+
 class _Unreadable(Vocabulary):
     """A vocabulary that cannot be read: each word counts as known, and all as equally rare."""
+
+    rarest = inf
 
     def rarity(self, forms: Iterable[Term]) -> float:
         return 1.0
@@ -163,11 +178,15 @@ def vocabulary(connection: sqlite3.Connection) -> Iterator[Vocabulary]:
 
 
 def _one_letter_off(word: str) -> set[str]:
-    """Return all words at distance one: a letter removed, added or changed, or two exchanged."""
+    """Return all words at distance one: a letter removed, added or changed, or two exchanged.
+
+    The first letter is only exchanged: who changes it writes another word.
+    """
     letters = "abcdefghijklmnopqrstuvwxyz0123456789"
     splits = [(word[:place], word[place:]) for place in range(len(word) + 1)]
-    made = {head + tail[1:] for head, tail in splits if tail}
-    made |= {head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1}
+    made = {head + tail[1] + tail[0] + tail[2:] for head, tail in splits if len(tail) > 1}
+    splits = splits[1:]
+    made |= {head + tail[1:] for head, tail in splits if tail}
     made |= {head + letter + tail[1:] for head, tail in splits if tail for letter in letters}
     made |= {head + letter + tail for head, tail in splits for letter in letters}
     return made - {word}
@@ -457,21 +476,22 @@ class Candidates:
         tagged = [candidate for candidate in found if candidate.row["kind"] in TAGGED]
         if not tagged:
             return found
-        texts = self._texts(tagged)
+        texts = self.texts(tagged)
         hidden = {place for place, text in texts.items() if not holds(tags.shown(text))}
         return [candidate for candidate in found if candidate.place not in hidden]
 
     def _at_line_starts(self, terms: Terms, found: list[Candidate]) -> list[Candidate]:
         """Return those of the candidates whose texts have the words of a query as words."""
         holds = _holds_all(terms)
-        texts = self._texts(found)
+        texts = self.texts(found)
         return [
             replace(candidate, is_at_line_start=True)
             for candidate in found
             if holds(texts[candidate.place])
         ]
 
-    def _texts(self, found: Iterable[Candidate]) -> dict[tuple[str, int], str]:
+    def texts(self, found: Iterable[Candidate]) -> dict[tuple[str, int], str]:
+        """Return the texts of messages and titles, '' for others."""
         places = json.dumps([candidate.place for candidate in found])
         read = sql.ask(self.connection, "pages/hits", places=places)
         return {(row["what"], row["id"]): row["text"] or "" for row in read}

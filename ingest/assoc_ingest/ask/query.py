@@ -13,7 +13,9 @@ from ..fields import bindable, has_cjk
 from .filters import FILTERS
 
 # ------------------------------------------------------------------------------------------------
-# Stop words: English words that say nothing about the subject of a question.
+# Stop words: words that say nothing about the subject of a question. Those of German and French are
+# here because English texts lack them, and what is missing counts most; what is an English word or
+# a name, too, such as `die`, `mit` or `comment`, is left out.
 
 
 _WORDS = """
@@ -29,7 +31,19 @@ _WORDS = """
     wants was wasn way we well were weren what when where whether which while who whom whose why
     will with within without won would wouldn yes yet you your yours
 """
-STOP_WORDS = frozenset(_WORDS.split())
+_GERMAN = """
+    aber alle als auch auf aus bei beim das dass dem den der deren dessen diese diesem diesen dieser
+    dieses doch ein eine einem einen einer eines er für gibt habe haben hat hatte hatten ich ihr
+    ihre immer ist jede jeder kann keine können macht machen muss müssen nach nicht nichts noch nur
+    oder ohne sehr sein seit sich sie sind über und uns unser unsere vom von vor wann warum weil
+    welche welchem welchen welcher welches wenn werden wie wieso wir wird wo wurde wurden zu zum zur
+"""
+_FRENCH = """
+    au aux avec avez avons c'est ce ces cette chez dans des donc elle elles est et eux été fait ils
+    je la le les leur lors mais même nos notre nous ont ou où par pas pendant pour pourquoi qu'est
+    quand que quel quelle quelles quels qui quoi sans ses sont sous sur une vers vos votre vous
+"""
+STOP_WORDS = frozenset(f"{_WORDS}{_GERMAN}{_FRENCH}".replace("'", " ").split())
 """In lower case; `don't` is two words in the index."""
 
 

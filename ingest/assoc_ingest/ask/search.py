@@ -24,9 +24,10 @@ Words of three letters and more in Chinese, Japanese and Korean are relaxed to t
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -129,7 +130,8 @@ def relaxed(
             forms += tuple(form for token in tokens for form in query_parser.forms(token))
         elif len(tokens) == 1 and correcting and len(corrected) < _MOST_CORRECTED:
             is_known = any(vocabulary.knows(form) for form in forms)
-            if not is_known and (meant := vocabulary.meant_by(tokens[0])):
+            reading = is_short(terms)
+            if not is_known and (meant := vocabulary.meant_by(tokens[0], reading=reading)):
                 corrected[word.name] = meant
                 forms += tuple(map(Term, meant))
         words.append(Word(word.name, forms))
@@ -363,6 +365,57 @@ def _time(cluster: Cluster) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
+# Evidence: may what was found be an answer at all?
+#
+# It is the share of the query that the best of the first conversations holds in one message. Words
+# weigh by their rarity, but its root, or one rare word would decide alone; a word that no message
+# has weighs twice, because a question about it has most likely no answer here. The threshold was
+# chosen with the questions of `benchmarks/questions`, those without an answer included.
+
+
+STRONG, WEAK, NONE = "strong", "weak", "none"
+
+_STRONG_FROM = 0.34
+_LOOKED_AT = 5  # conversations
+_NOWHERE_COUNTS = 2
+_CORRECTED_COUNTS = 0.5
+
+
+class Evidence:
+    """How much of a query a text holds, from 0 to 1."""
+
+    def __init__(self, terms: Terms, relaxed: Relaxed | None, vocabulary: Vocabulary) -> None:
+        corrected = relaxed.corrected if relaxed else {}
+        self._words = [
+            (
+                Places(form for form in word.forms if not form.has_cjk),
+                [fold(form.text) for form in word.forms if form.has_cjk],
+                Places(map(Term, corrected.get(word.name, ()))),
+                _weight(word, vocabulary),
+            )
+            for word in words_of(terms.content)
+        ]
+
+    def of(self, text: str) -> float:
+        whole = sum(weight for *_, weight in self._words)
+        return sum(self._held(text)) / whole if whole else 1.0
+
+    def _held(self, text: str) -> Iterator[float]:
+        folded = fold(text)
+        for places, letters, corrected, weight in self._words:
+            if places.some(text) or any(one in folded for one in letters):
+                yield weight
+            elif corrected.some(text):
+                yield _CORRECTED_COUNTS * weight
+
+
+def _weight(word: Word, vocabulary: Vocabulary) -> float:
+    rarity = min(vocabulary.rarity([form]) for form in word.forms)
+    is_nowhere = rarity >= vocabulary.rarest
+    return math.sqrt(rarity) * (_NOWHERE_COUNTS if is_nowhere else 1)
+
+
+# ------------------------------------------------------------------------------------------------
 # Facets: what a search can be narrowed by. Each value is counted in the hits that were found, and
 # narrowing leaves out the others of them, so that a count is always what it leads to.
 
@@ -543,8 +596,7 @@ def _hit(
     key = keys.get(agent_key or session_key or "")
     text = details["text"]
     if row["what"] not in ("message", "session"):
-        entry = sql.ask(connection, "pages/entry", what=row["what"], id=row["id"]).fetchone()
-        text = entry["words"] if entry is not None else ""  # a sync may just have replaced it
+        text = _words(connection, row["what"], row["id"])
     return Hit(
         key=key,
         title=row["session"],
@@ -569,6 +621,12 @@ def _hit(
         subagent=row["subagent"],
         tool=row["tool"],
     )
+
+
+def _words(connection: sqlite3.Connection, what: str, id: int) -> str:
+    """Return the text of an entry of a smaller store."""
+    entry = sql.ask(connection, "pages/entry", what=what, id=id).fetchone()
+    return (entry["words"] or "") if entry is not None else ""  # a sync may just have replaced it
 
 
 # ------------------------------------------------------------------------------------------------
@@ -609,7 +667,7 @@ class Relaxation:
         """Are hits called the closest ones, rather than words corrected?"""
         return self.has_exact or len(self.words) > 1 or not (self.corrected or self.missing)
 
-    def lines(self) -> list[str]:
+    def lines(self, *, is_weak: bool = False) -> list[str]:
         """Return what a reader should know, one sentence each."""
         said = []
         for word, meant in self.corrected.items():
@@ -617,7 +675,9 @@ class Relaxation:
             said.append(f"Showing results for {', '.join(meant[:3])}{others} instead of {word}.")
         if self.missing:
             said.append(f"Not found: {', '.join(self.missing)}.")
-        if not self.has_exact and len(self.words) > 1:
+        if is_weak:
+            said.append("Weak matches: no conversation contains most of the words.")
+        elif not self.has_exact and len(self.words) > 1:
             said.append("No message contains all words. Closest matches:")
         elif not self.has_exact and not said:
             said.append(f"No message contains {self.words[0]}. Closest matches:")
@@ -645,12 +705,14 @@ class SearchResult:
     """Without which filters there would be hits, and which words occur nowhere."""
     has_lines: bool = False
     """Have the hits the numbers of their lines?"""
+    evidence: str = STRONG
+    """strong, weak or none: may what was found be an answer?"""
 
     def said(self) -> list[str]:
         """Return what a reader should know before the hits, one sentence each."""
         return [
             *self.notes,
-            *(self.relaxation.lines() if self.relaxation else ()),
+            *(self.relaxation.lines(is_weak=self.evidence == WEAK) if self.relaxation else ()),
             *(self.nothing.lines("conversation") if self.nothing else ()),
         ]
 
@@ -686,6 +748,7 @@ class Ranking:
     hits: list[Ranked]
     """The same in one list."""
     marker: Marker
+    evidence: Evidence
     relaxed: Relaxed | None = None
     """The relaxed query, if it was relaxed."""
     notes: tuple[str, ...] = ()
@@ -737,7 +800,29 @@ class Ranking:
             self._relaxation(is_part=self.is_part or start > 0),
             self.notes,
             self.nothing,
+            evidence=self._evidence(),
         )
+
+    def _evidence(self) -> str:
+        """Say how strong the evidence of the first conversations is."""
+        if not self.groups:
+            return NONE
+        first = [cluster.best for cluster in self.groups[:_LOOKED_AT]]
+        if any(one.why != RELAXED for one in first):
+            return STRONG
+        texts = self.candidates.texts(one.candidate for one in first)
+        titles = [one.candidate.row["session"] or "" for one in first]
+        held = (
+            self.evidence.of(f"{title}\n{self._text(one, texts)}")
+            for one, title in zip(first, titles, strict=True)
+        )
+        return STRONG if max(held) >= _STRONG_FROM else WEAK
+
+    def _text(self, ranked: Ranked, texts: Mapping[tuple[str, int], str]) -> str:
+        candidate = ranked.candidate
+        if candidate.is_message or candidate.scope == TITLE:
+            return texts.get(candidate.place, "")
+        return _words(self.candidates.connection, *candidate.place)
 
     def _relaxation(self, *, is_part: bool) -> Relaxation | None:
         """Say how the query was relaxed; None if it was not, or no hit came of it."""
@@ -807,9 +892,10 @@ def find(
         search.relax()
         groups = search.groups()
         why = search.why_nothing() if search.is_asked and not groups else None
+        evidence = Evidence(terms, search.question, words)
     return Ranking(
         candidates, terms, groups, in_one_list(groups),
-        Marker(terms, search.question, clean), search.question,
+        Marker(terms, search.question, clean), evidence, search.question,
         (*notes, *(() if raw else _notes(terms, len(groups)))), why, search.is_cut,
     )  # fmt: skip
 

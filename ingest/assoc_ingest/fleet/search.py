@@ -22,7 +22,17 @@ from ..ask.filters import Filters, Nothing, nothing
 from ..ask.hits import Hit
 from ..ask.query import Term, Terms
 from ..ask.refs import shortest
-from ..ask.search import ALL_WORDS, VERBATIM, Group, Marker, Ranked, SearchResult, is_special
+from ..ask.search import (
+    ALL_WORDS,
+    NONE,
+    STRONG,
+    VERBATIM,
+    Group,
+    Marker,
+    Ranked,
+    SearchResult,
+    is_special,
+)
 from ..errors import ArchiveError, UsageError
 from ..files.archive import Frame, unpacked
 from . import connect, server
@@ -349,8 +359,9 @@ def search(
     found, conversations, has_more = map(rows[0].__getitem__, _TOTALS) if rows else (0, 0, 0)
     notes = (terms.note,) if terms.note else ()
     return SearchResult(
-        groups, best, conversations, found, bool(has_more), None, notes, why, has_lines=True
-    )
+        groups, best, conversations, found, bool(has_more), None, notes, why, has_lines=True,
+        evidence=STRONG if rows else NONE,
+    )  # fmt: skip
 
 
 def _why_nothing(

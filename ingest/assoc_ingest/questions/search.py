@@ -32,6 +32,10 @@ FILTERS = (
 )  # fmt: skip
 """What a search can be limited by."""
 
+EVIDENCE = (
+    "strong, weak or none: how much of the query the best of the first conversations holds. "
+    "Weak matches are unlikely to be an answer."
+)
 _FURTHEST = 1_000  # conversations that cursors lead to
 _LONGEST_ECHO = 200  # letters of a query that a message repeats
 _KINDS = {"session": "title", "tool_result_file": "output"}
@@ -104,6 +108,7 @@ class Search:
 
     total: Annotated[int, "Conversations that were found."]
     is_at_least: Annotated[bool, "There may be more than `total`."]
+    evidence: Annotated[str, EVIDENCE]
     relaxed: Annotated[
         dict[str, object] | None,
         "How the query was relaxed: {missing, corrected, has_exact}.",
@@ -176,6 +181,7 @@ class Hits:
     """The same for programs: the hits in one list, of as many conversations as possible."""
 
     total: Annotated[int | None, "Hits that were found; null if there may be more."]
+    evidence: Annotated[str, EVIDENCE]
     relaxed: Annotated[dict[str, object] | None, "How the query was relaxed."]
     nothing: Annotated[dict[str, object] | None, WHY_NOTHING]
     items: Annotated[list[Hit], "Hits, best first."]
@@ -284,7 +290,9 @@ def search(
         total = None if result.is_cut and reader.is_program else result.count
         relaxed, nothing = _relaxed(reader, result), _nothing(result)
         has_more = len(result.hits) > end
-        return Hits(total, relaxed, nothing, hits, _in_short(query), result, has_more)
+        return Hits(
+            total, result.evidence, relaxed, nothing, hits, _in_short(query), result, has_more
+        )
     groups = reader.page(result.groups)
     every = [hit for group in groups for hit in group.hits]
     numbered = every if result.has_lines else with_lines(reader.db, every)
@@ -302,8 +310,8 @@ def answer(
     relaxed: dict[str, object] | None,
 ) -> Search:
     return Search(
-        result.conversations, result.is_cut, relaxed, [*result.notes] or None, _nothing(result),
-        items, _in_short(query), result,
+        result.conversations, result.is_cut, result.evidence, relaxed, [*result.notes] or None,
+        _nothing(result), items, _in_short(query), result,
     )  # fmt: skip
 
 
