@@ -247,17 +247,36 @@ def test_a_line_is_found_without_reading_what_stands_before_it(
     rows: Rows, file: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append(rows.connection, file, Compressor().frames(0, lines(80_000, 100)))
-    unpacked = archive.unpacked
+    pieces = archive._pieces
     read_frames: list[int] = []
     monkeypatch.setattr(
         archive,
-        "unpacked",
-        lambda frame, known: (read_frames.append(frame.start), unpacked(frame, known))[1],
+        "_pieces",
+        lambda frame, known: (read_frames.append(frame.start), pieces(frame, known))[1],
     )
     known = LineIndex(rows.connection, file)
     assert known.start(70_001) == 7_000_000
     assert known.number(7_000_000) == 70_001
     assert len(read_frames) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update archive set data = substr(data, 1, length(data) - 1)",  # of the checksum
+        "update archive set data = cast(substr(data, 1, length(data) - 4) || x'00000000' as blob)",
+        "update archive set data = substr(data, 1, 100)",
+        "update archive set data = x''",
+        "update archive set data = x'00'",
+        'update archive set "end" = "end" - 1',
+        'update archive set "end" = "end" + 1',
+    ],
+)
+def test_in_a_damaged_frame_no_line_has_a_number(statement: str, rows: Rows, file: int) -> None:
+    append(rows.connection, file, Compressor().frames(0, lines(4_000, 100)))
+    rows.connection.execute(statement)
+    with pytest.raises(ArchiveError):
+        LineIndex(rows.connection, file).number(100)
 
 
 def test_behind_a_gap_no_line_has_a_number(rows: Rows, file: int) -> None:
