@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from docs import price_table
 from tests.support.shell import Shell
 
 from assoc_ingest import sql
@@ -251,6 +252,7 @@ def test_which_version_is_installed_is_not_read_again_for_each_line(
     with writing(database) as connection:
         refresh_prices(connection)
         connection.execute("insert into unpriced (model, origin) values ('x', 'genai-prices 99.0')")
+        monkeypatch.setattr(prices, "_of_table", lambda: None)
         with pytest.raises(pytest.fail.Exception):  # one of them was asked of another version
             refresh_prices(connection)
 
@@ -258,6 +260,38 @@ def test_which_version_is_installed_is_not_read_again_for_each_line(
 def one_price(model: str) -> list[prices.Price]:
     """Return the price of a model as a newer library might know it."""
     return [prices.Price("", 0, 0, 3_000_000, None, None, None, None)]
+
+
+@pytest.mark.skipif(
+    prices._table()["origin"] != prices.installed(), reason="the table is of another version"
+)
+def test_the_table_has_what_the_library_says() -> None:
+    assert price_table.FILE.read_text("utf-8") == price_table.table()
+
+
+def test_a_model_of_the_table_is_priced_without_the_library(
+    database: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prices, "library_prices", lambda model: pytest.fail("it was imported"))
+    monkeypatch.setattr(prices, "is_installed", lambda origin: origin == prices._table()["origin"])
+    costs(database, transcript, line(1, "claude-haiku-4-5", DAY, {"input_tokens": 1000}))
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("select input, origin from prices").fetchall() == [
+            (1_000_000, prices._table()["origin"])
+        ]
+
+
+def test_a_library_of_another_version_than_the_table_is_asked(
+    database: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prices, "library_prices", one_price)
+    monkeypatch.setattr(prices, "is_installed", lambda origin: False)
+    monkeypatch.setattr(prices, "installed", lambda: "genai-prices 99.0")
+    costs(database, transcript, line(1, "claude-haiku-4-5", DAY, {"output_tokens": 10}))
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("select output, origin from prices").fetchall() == [
+            (3_000_000, "genai-prices 99.0")
+        ]
 
 
 def test_the_library_knows_what_it_does_not_know() -> None:

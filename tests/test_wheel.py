@@ -90,7 +90,7 @@ def test_the_wheel_holds_schema_queries_metadata_and_licence(wheel: Path) -> Non
         paths = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*.sql")}
         assert paths
         assert {f"assoc_ingest/_data/{path}" for path in paths} <= set(names)
-    assert "assoc_ingest/_data/metadata.yml" in names
+    assert {"assoc_ingest/_data/metadata.yml", "assoc_ingest/_data/prices.json"} <= set(names)
     for folder in ("views", "web/templates", "web/static"):
         beside = {path.name for path in (ROOT / "ingest/assoc_ingest" / folder).iterdir()}
         assert {f"assoc_ingest/{folder}/{name}" for name in beside} <= set(names)
