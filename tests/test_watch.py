@@ -36,7 +36,15 @@ from assoc_ingest.sync import run as syncing
 from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.prices import installed, library_prices
 from assoc_ingest.sync.run import sync
-from assoc_ingest.sync.watch import SystemWatcher, Wakeups, WatchError, WatchOptions, watch
+from assoc_ingest.sync.watch import (
+    RESCAN,
+    SystemWatcher,
+    Wakeups,
+    WatchError,
+    WatchOptions,
+    until_rescan,
+    watch,
+)
 
 Fresh = Callable[[], Path]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="about inotify")
@@ -119,7 +127,7 @@ class Script:
 
     def close(self) -> None: ...
 
-    def run(self, database: Path, *paths: Path, rescan: float = NEVER) -> list[str]:
+    def run(self, database: Path, *paths: Path, rescan: float | None = NEVER) -> list[str]:
         """Watch until the steps are done; return the sentences that were told."""
         options = WatchOptions(rescan=rescan)
         watch(database, paths, options, self.stop, self.told.append, opened=self.open)
@@ -244,6 +252,24 @@ def test_a_directory_that_changed_itself_is_listened_to_anew() -> None:
         assert wakeups.wait(0) == {"/home/projects"}
         assert wakeups.listen([], directories) == {"/home/projects"}
     assert len(script.opened) == 2
+
+
+def test_many_files_are_looked_at_less_often_unless_the_user_says_how_often() -> None:
+    assert until_rescan(WatchOptions(), 0.01) == RESCAN
+    assert until_rescan(WatchOptions(), 0.2) == 100
+    assert until_rescan(WatchOptions(rescan=5), 0.2) == 5
+
+
+@pytest.mark.parametrize(("share", "is_found"), [(1e9, True), (1e-9, False)])
+def test_the_next_rescan_follows_from_what_the_last_one_took(
+    share: float, is_found: bool, home: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("assoc_ingest.sync.watch.RESCAN", 0.0)
+    monkeypatch.setattr("assoc_ingest.sync.watch._SHARE", share)
+    database = fresh()
+    sync(database, [home])  # a pass that reads files says nothing of what looking at them takes
+    Script(lambda: append(home / TRANSCRIPT, "not told")).run(database, home, rescan=None)
+    assert texts(database) == (["here", "not told"] if is_found else ["here"])
 
 
 def test_a_rescan_finds_what_nobody_told_and_listening_begins_anew(

@@ -276,10 +276,9 @@ def rebuild(database: Path, jobs: int | None, as_json: bool) -> None:
 @click.option(
     "--rescan",
     type=click.FloatRange(min=0.1),
-    default=30.0,
-    show_default=True,
     metavar="SECONDS",
-    help="Rescan everything at this interval, even without change notifications.",
+    help="Rescan everything at this interval, even without change notifications.  [default: 30; "
+    "longer with very many files]",
 )
 @click.option(
     "--until-eof",
@@ -292,7 +291,7 @@ def watch(
     paths: tuple[Path, ...],
     database: Path,
     source: str | None,
-    rescan: float,
+    rescan: float | None,
     until_eof: bool,
     log_json: bool,
 ) -> None:

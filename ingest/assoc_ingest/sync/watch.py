@@ -482,8 +482,8 @@ class Wakeups:
 # 2. The system is asked to report changes in them (`notifier`). A report starts a pass over the
 #    directories where something changed (`changed_places`): a sync that is limited to those places.
 #    If that is not enough (a file is missing, and may have moved), the pass covers everything.
-# 3. Every `rescan` seconds there is a pass over everything, whatever was reported. If it finds a
-#    change that was not reported, watching starts over: notifications had stopped somewhere.
+# 3. After `until_rescan` seconds there is a pass over everything, whatever was reported. If it
+#    finds a change that was not reported, watching starts over: notifications had stopped somewhere.
 # 4. Every second the roots are compared with what they were. If one was created, removed, replaced,
 #    mounted or unmounted, there is a pass over everything, too.
 #
@@ -494,6 +494,7 @@ class Wakeups:
 
 
 _TICK = 1.0  # seconds between two checks of the roots themselves
+_SHARE = 0.002  # of a core that may be spent on looking at everything
 _REST = 2  # the pause after a pass, as a multiple of its duration: at most a third of a core
 _LONGEST_REST = 1.0  # seconds; the pause after a first pass of minutes should not be longer
 _RUN = 600.0  # seconds of a watch in one row of sync_runs: a row per pass would be millions a year
@@ -504,8 +505,17 @@ _LOG_RATE = 64 * 1024 * 1024  # bytes of write-ahead log beyond its limit for on
 class WatchOptions:
     source: str | None = None
     """Only roots of this kind."""
-    rescan: float = 30.0
-    """Seconds after which everything is checked, whatever the system reported."""
+    rescan: float | None = None
+    """Seconds after which everything is checked, whatever the system reported; see `until_rescan`
+    for None."""
+
+
+def until_rescan(options: WatchOptions, spent: float) -> float:
+    """Return the seconds to the next check of everything, if one takes `spent` of processor.
+
+    Without an option, checks take at most `_SHARE` of a core, however many files there are.
+    """
+    return max(RESCAN, spent / _SHARE) if options.rescan is None else options.rescan
 
 
 class _Held(NamedTuple):
@@ -556,11 +566,12 @@ class _Watch:
         self._database = database
         self._given = given
         self._source = options.source
-        self._rescan = options.rescan
+        self._options = options
+        self._rescan = until_rescan(options, 0.0)
         self._stop = stop
         self._tell = tell
         self._progress = progress
-        self._wakeups = Wakeups(stop, options.rescan, self._say_once, opened)
+        self._wakeups = Wakeups(stop, self._rescan, self._say_once, opened)
         self._said: set[str] = set()
         self._refused: dict[str, tuple[tuple[int, ...], str]] = {}
         self._is_first = True
@@ -626,8 +637,11 @@ class _Watch:
         """Run a pass over everything; record the roots and directories."""
         paths = root_paths(connection, self._given, self._source)
         self._places = {path: identity(path) for path in paths}  # before the pass
-        self._next_rescan = time.monotonic() + self._rescan
+        started, used = time.monotonic(), time.thread_time()
+        self._next_rescan = started + self._rescan  # if this fails
         plan = self._sync(connection, None)
+        spent = 0.0 if plan.work else time.thread_time() - used
+        self._next_rescan = started + until_rescan(self._options, spent)
         self._roots, self._directories = plan.roots, plan.directories
         self._empty_log(connection)
         return plan
