@@ -52,17 +52,23 @@ class Answer(NamedTuple):
 
 
 def measure(
-    *command: str | Path, environment: Mapping[str, str] | None = None, cwd: Path = ROOT
+    *command: str | Path,
+    environment: Mapping[str, str] | None = None,
+    cwd: Path = ROOT,
+    given: str = "",
 ) -> Cost:
-    """Run a command and return its cost. Raises CalledProcessError if it fails.
+    """Run a command with `given` as its input and return its cost. Raises CalledProcessError if it
+    fails.
 
     The kernel counts the memory of this process as the new one's first, so keep this one small.
     """
-    with tempfile.TemporaryFile() as output:
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as source:
+        source.write(given.encode())
+        source.seek(0)
         started = time.perf_counter()
         process = subprocess.Popen(
             command, env={**os.environ, **(environment or {})}, cwd=cwd,
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            stdin=source, stdout=output, stderr=output,
         )  # fmt: skip
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - started
@@ -99,9 +105,10 @@ class Program:
         """Return the command line that runs the program."""
         return [sys.executable, "-m", "assoc_ingest", *arguments]
 
-    def run(self, *arguments: str | Path) -> Cost:
-        """Run the program and return what it cost."""
-        return measure(*self.command(*arguments), environment=self.environment(), cwd=self.home)
+    def run(self, *arguments: str | Path, given: str = "") -> Cost:
+        """Run the program with `given` as its input, and return what it cost."""
+        command, environment = self.command(*arguments), self.environment()
+        return measure(*command, environment=environment, cwd=self.home, given=given)
 
     @contextmanager
     def running(self, *arguments: str | Path) -> Iterator[None]:

@@ -12,12 +12,15 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from benchmarks.cost import Answer, Cost, Line, Program, best, scratch
 from benchmarks.growing import LINES, Growing, latencies
 from benchmarks.homes import Homes, size_of, transcripts
 from benchmarks.synthetic.chat import KEY
+
+QUESTION = "why did the migration fail with an error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +68,26 @@ def _whole(
     with closing(sqlite3.connect(database)) as connection:
         files, read = connection.execute("select files_read, bytes_read from sync_runs").fetchone()
         (rows,) = connection.execute("select count(*) from messages").fetchone()
+        session, directory = connection.execute(
+            "select session_key, cwd from sessions where kind = 'main' and cwd is not null"
+            " order by ended_at desc limit 1"
+        ).fetchone()
     note = f"{_many(files, 'file')}, {_many(rows, 'row')}, database {stored / read:.2f} x source"
     yield Line("first sync", cost, read, note)
     nothing = _repeated(scale, lambda: program.run("sync", home, "--db", database))
     yield Line("no-op sync", nothing, None, _many(len(transcripts(home)), "transcript"))
     found.answers.extend(_answers(program, "ask", database))
-    version = _repeated(scale, lambda: program.run("--version"))
-    yield Line("start: --version", version)
-    searched = _repeated(scale, lambda: program.run("search", "error", "--db", database))
-    yield Line("start: search error", searched)
+    yield Line("start: --version", _repeated(scale, lambda: program.run("--version")))
+    event = json.dumps({"hook_event_name": "SessionStart", "session_id": "", "cwd": directory})
+    for what, command, given in (
+        ("search error", ("search", "error"), ""),
+        ("search, a question", ("search", QUESTION), ""),
+        ("show", ("show", session), ""),
+        ("stats", ("stats",), ""),
+        ("recall, for a hook", ("recall", "--hook", "session-start"), event),
+    ):
+        start = partial(program.run, *command, "--db", database, given=given)
+        yield Line(f"start: {what}", _repeated(scale, start))
     yield Line("verify", program.run("verify", "--db", database), read)
     yield Line("rebuild", program.run("rebuild", "--db", database), read)
     yield Line("compact", program.run("compact", "--db", database), stored, "bytes of the database")

@@ -59,8 +59,9 @@ def test_every_row_is_measured_and_kept(
     assert printed.strip() in kept
     rows = tables(kept)
     assert rows["A home of 300KB"] == [
-        *("first sync", "no-op sync", "start: --version", "start: search error", "verify"),
-        *("rebuild", "compact", "10 lines to 200 kB", "10 lines to 200 messages"),
+        *("first sync", "no-op sync", "start: --version", "start: search error"),
+        *("start: search, a question", "start: show", "start: stats", "start: recall, for a hook"),
+        *("verify", "rebuild", "compact", "10 lines to 200 kB", "10 lines to 200 messages"),
         "rewrite of 200 kB",
     ]
     searches = [f"{name}, {scope}" for scope in ("prose", "tools") for name in SEARCHES]

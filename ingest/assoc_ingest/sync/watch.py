@@ -482,8 +482,8 @@ class Wakeups:
 # 2. The system is asked to report changes in them (`notifier`). A report starts a pass over the
 #    directories where something changed (`changed_places`): a sync that is limited to those places.
 #    If that is not enough (a file is missing, and may have moved), the pass covers everything.
-# 3. After `until_rescan` seconds there is a pass over everything, whatever was reported. If it
-#    finds a change that was not reported, watching starts over: notifications had stopped somewhere.
+# 3. After `until_rescan` seconds there is a pass over everything, whatever was reported. If that
+#    finds a change that was not reported, watching starts over: notifications had stopped.
 # 4. Every second the roots are compared with what they were. If one was created, removed, replaced,
 #    mounted or unmounted, there is a pass over everything, too.
 #
