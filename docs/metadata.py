@@ -47,6 +47,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "hook_events": {"sort_desc": "id", "facets": ["event"]},
     "links": {"sort_desc": "timestamp"},
     "line_extras": {"sort_desc": "id", "size": 50},
+    "added_lines": {"sort_desc": "id"},
     "git_changes": {"facets": ["project_id"]},
     "git_branches": {"facets": ["project_id"]},
     "git_diff_lines": {"facets": ["project_id"]},

@@ -22,6 +22,7 @@ from assoc_ingest import git as git_program
 from assoc_ingest.ask.blame import Question, made_in, states
 from assoc_ingest.ask.blame import blame as find
 from assoc_ingest.ask.git_history import pull_request_in
+from assoc_ingest.edits import added_lines
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
 from assoc_ingest.store.database import open_reader
@@ -279,6 +280,102 @@ def test_the_line_of_a_made_commit_is_read_with_its_branch() -> None:
     ]  # fmt: skip
 
 
+# -- content --------------------------------------------------------------------------------------
+
+LINES = [f"The {name} are watered every morning." for name in ("beans", "roses", "leeks", "peas")]
+
+
+@pytest.mark.slow
+@needs_git
+def test_a_commit_leads_to_who_wrote_its_lines_wherever_the_files_lay(
+    shell: Shell, home: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person committed, in a clone that no transcript knows; most lines have one writer."""
+    elsewhere = "/workspace/container/notes.txt"
+    writer = Transcript(home, SESSION, "/workspace/container")
+    writer.tool(10, "Write", file_path=elsewhere, content="\n".join(LINES[:2]))
+    edited = f"    {LINES[2]}\n{LINES[0]}"
+    writer.tool(20, "Edit", file_path=elsewhere, old_string=LINES[0], new_string=edited)
+    other = Transcript(home, OTHER, "/srv/demo")
+    other.tool(5, "Edit", file_path="/x", old_string="", new_string="\n".join(LINES))
+    late = Transcript(home, THIRD, "/srv/demo")
+    late.tool(3000, "Edit", file_path="/x", old_string="", new_string="\n".join(LINES))
+    late.tool(9, "Edit", "no", is_error=True, file_path="/x", old_string="", new_string=LINES[0])
+    repository.write("garden/notes.txt", "\n".join([*LINES, "}", "----------------"]))
+    repository.commit(600, "By hand")
+    monkeypatch.chdir(repository.place)
+    assert blamed(shell, home, "HEAD") == [("wrote", SESSION), ("partly", OTHER)]
+    most, part = shell.items("blame", "HEAD")
+    assert (most["lines"], most["of_lines"]) == (3, 4)
+    assert [one["text"] for one in most["evidence"]] == [
+        f"3 of 4 added lines · {elsewhere}", f"1 of 4 added lines · {elsewhere}",
+    ]  # fmt: skip
+    assert (part["lines"], part["of_lines"]) == (1, 4)
+
+
+@pytest.mark.slow
+@needs_git
+def test_a_squashed_pull_request_leads_to_who_wrote_its_lines(
+    shell: Shell, home: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Transcript(home, SESSION, "/elsewhere").tool(
+        10, "Write", file_path="/elsewhere/notes.txt", content="\n".join(LINES)
+    )
+    repository.write("notes.txt", "\n".join(LINES))
+    repository.commit(600, "Water everything (#12)")
+    monkeypatch.chdir(repository.place)
+    assert blamed(shell, home, "#12") == blamed(shell, home, "HEAD") == [("wrote", SESSION)]
+
+
+@pytest.mark.slow
+def test_a_file_and_a_line_lead_to_who_wrote_them_without_a_repository(
+    shell: Shell, home: Path, tmp_path: Path
+) -> None:
+    """The copy lies where no agent was, and its name is that of several files."""
+    for session, name in ((SESSION, "one"), (OTHER, "two")):
+        Transcript(home, session, f"/srv/{name}", f"-srv-{name}").tool(
+            10, "Write", file_path=f"/srv/{name}/notes.txt",
+            content="\n".join(LINES) if name == "one" else "Nothing to be seen here.",
+        )  # fmt: skip
+    path = tmp_path / "notes.txt"
+    path.write_text("\n".join(LINES))
+    assert blamed(shell, home, str(path)) == [("wrote", SESSION)]
+    assert shell.items("blame", str(path))[0]["evidence"][0]["text"].startswith("4 of 4 lines")
+    assert blamed(shell, home, str(path), "--line", "2") == [("wrote", SESSION)]
+    assert shell("blame", str(path), "--line", "9") == 2
+
+
+@pytest.mark.slow
+def test_the_latest_edit_that_added_a_line_wrote_it(
+    shell: Shell, home: Path, tmp_path: Path
+) -> None:
+    for second, session in ((10, SESSION), (30, OTHER), (20, THIRD)):
+        Transcript(home, session, "/srv/demo").tool(
+            second, "Edit", file_path="/srv/demo/a", old_string="x", new_string=LINES[0]
+        )
+    (tmp_path / "b").write_text(LINES[0])
+    assert blamed(shell, home, str(tmp_path / "b"), "--line", "1") == [("wrote", OTHER)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        ({"content": f"{LINES[0]}\n  {LINES[1]}\t\n}}\n{LINES[0]}"}, LINES[:2]),
+        ({"old_string": LINES[0], "new_string": f" {LINES[0]}\n{LINES[1]}"}, LINES[1:2]),
+        ({"edits": [{"oldText": LINES[0], "newText": LINES[1]}, {"newText": LINES[2]}]},
+         LINES[1:3]),
+        ({"input": f"*** Begin Patch\n+{LINES[0]}\n-{LINES[1]}\n {LINES[2]}"}, LINES[:1]),
+        ({"command": ["apply_patch", f"*** Begin Patch\n+{LINES[0]}"]}, LINES[:1]),
+        ({"command": "ls", "edits": "none", "content": 7}, []),
+        ({"content": "short line\n------------------\n豆に水をやる"}, ["豆に水をやる"]),
+    ],
+)  # fmt: skip
+def test_an_edit_is_recognised_by_the_telling_lines_that_it_added(
+    arguments: dict[str, object], lines: list[str]
+) -> None:
+    assert added_lines(arguments) == lines
+
+
 # -- files ----------------------------------------------------------------------------------------
 
 
@@ -436,7 +533,7 @@ def test_a_line_leads_to_the_conversation_of_its_commit(
     assert blamed(shell, home, path, "--line", "1") == [("made", SESSION)]
     assert blamed(shell, home, path, "--line", "2") == [("made", OTHER)]
     (item,) = shell.items("blame", path, "--line", "2")
-    assert [one["grade"] for one in item["evidence"]] == ["made", "edited"]
+    assert [one["grade"] for one in item["evidence"]] == ["made", "wrote"]
     assert item["evidence"][1]["text"].startswith("wrote this line")
     assert shell("blame", path, "--line", "99") == 1
     assert "git has no line 99" in shell.err
@@ -457,7 +554,7 @@ def test_a_line_that_is_not_committed_leads_to_the_edit_that_wrote_it(
     Transcript(home, SESSION, repository.place).tool(
         70, "Edit", file_path=path, old_string="x", new_string="second_line = 2"
     )
-    assert blamed(shell, home, path, "--line", "2")[0] == ("edited", SESSION)
+    assert blamed(shell, home, path, "--line", "2")[0] == ("wrote", SESSION)
     shell("blame", path, "--line", "2")
     assert "Line 2 is not committed yet." in shell.out
 

@@ -86,6 +86,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "files.exclusions._UUID": ("digits", "dashes"),
     "web.html._placeholder": ("digits", "opened objects"),
     "web.html._tag": ("less-than signs", "quotes", "odd escapes"),
+    "edits._is_telling": ("dashes", "letters", "spaces"),
     "ask.git_history._azure_merge": ("digits",),
     "ask.git_history._bitbucket_merge": ("letters", "spaces"),
     "ask.git_history._branch_merged": ("letters", "quotes"),

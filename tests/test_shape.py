@@ -50,6 +50,7 @@ DIRECTIONS = {
 """The packages, and which others each may know. What is missing here is not allowed."""
 
 SHARED = {
+    "edits",
     "errors",
     "fields",
     "git",

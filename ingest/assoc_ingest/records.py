@@ -76,6 +76,17 @@ class ToolCall(NamedTuple):
     block: int
 
 
+class AddedLine(NamedTuple):
+    """A line that an edit added, so that it can be found by its content.
+
+    `byte_offset` and `block` are those of the message with the call.
+    """
+
+    line_hash: int
+    byte_offset: int
+    block: int
+
+
 class UnmatchedResult(NamedTuple):
     """A tool result that does not say which call it answers.
 
@@ -648,6 +659,7 @@ class LineType(NamedTuple):
 Record = (
     Message
     | ToolCall
+    | AddedLine
     | UnmatchedResult
     | Superseded
     | LineExtra

@@ -202,3 +202,32 @@ where c.name = 'git_branch'
   )
 order by m.timestamp
 limit 300
+
+-- name: blame_lines
+-- Who added lines
+-- For each of :lines, a JSON array of hashes, the latest edit until :until that added it.
+select
+    x.value as line_hash,
+    max(m.timestamp) as timestamp, -- SQLite takes the other columns from the same row
+    t.name as tool,
+    t.target,
+    m.id as call_id,
+    m.file_id,
+    m.byte_offset,
+    m.session_id,
+    m.subagent_id
+from json_each(coalesce(nullif(:lines, ''), '[]')) x
+cross join added_lines l on l.line_hash = x.value
+cross join messages m on m.file_id = l.file_id
+    and m.byte_offset = l.byte_offset
+    and m.block = l.block
+cross join tool_calls t on t.call_id = m.id
+cross join sessions s on s.id = m.session_id
+where m.copy_of is null
+  and t.status not in ('declined', 'error')
+  and (coalesce(:until, '') = '' or m.timestamp <= :until)
+  and (
+    coalesce(:project, '') = ''
+    or s.project_id in (select value from json_each(:project))
+  )
+group by x.value

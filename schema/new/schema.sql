@@ -1191,6 +1191,15 @@ CREATE TABLE git_diff_lines ( -- A line of the diff of a staged or unstaged chan
 CREATE INDEX transcripts_of_no_session on transcripts (file_id) where stated_session_key is null;
 CREATE INDEX messages_prompts on messages (session_id, file_id, subagent_id, uuid, copy_of, byte_offset, kind)
     where kind = 'prompt' or kind = 'command' or kind = 'bash_input' or kind = 'queued_prompt';
+CREATE TABLE added_lines ( -- A line that an edit added to a file, without blanks around it; short lines, and those of an input that is cut, are left out
+    id integer primary key,
+    line_hash integer not null,         -- first 6 bytes of the BLAKE2b of the line, as a number
+    file_id integer not null references files (id) on delete cascade,
+    byte_offset integer not null,       -- first byte of the line of the transcript
+    block integer not null              -- with byte_offset the message with the call
+) strict;
+CREATE INDEX added_lines_hash on added_lines (line_hash);
+CREATE INDEX added_lines_file on added_lines (file_id);
 insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0001_initial', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0002_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
@@ -1226,4 +1235,5 @@ insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0032_git_diffs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0033_directories', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0034_stated_usage_exactly', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
-  ('assoc-ingest', '0035_prompts_index', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));
+  ('assoc-ingest', '0035_prompts_index', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
+  ('assoc-ingest', '0036_added_lines', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice, takewhile
 from typing import NamedTuple
 
 from .. import sql, tags
+from ..edits import Change, changes_in
 from ..errors import ArchiveError
 from ..fields import json_text, placeholder, string
 from ..files import archive
@@ -23,61 +24,10 @@ from .query import TOKEN
 from .refs import Line, Names, find_session, messages_of, short_key
 
 # ------------------------------------------------------------------------------------------------
-# What the input of an edit says that it changes, in whatever words its agent has for it.
+# What an edit changes, in one line.
 
 
-_OLD = ("old_string", "old_str", "old_text", "oldString", "oldText")
-_NEW = (
-    *("new_string", "new_str", "new_text", "newString", "newText"),
-    *("new_source", "content", "file_text"),
-)
-_PATCHES = ("patch", "diff", "input", "changes")
 _SHOWN = 60
-_MOST_LINES = 100_000
-
-
-class Change(NamedTuple):
-    """A part of an edit: a text before and after it, or a patch."""
-
-    old: str = ""
-    new: str = ""
-    patch: str = ""
-
-    def lines(self, sign: str) -> list[str]:
-        """Return the lines that went, whose sign is `-`, or those that came."""
-        if self.patch:
-            return [line[1:] for line in self.patched() if line.startswith(sign)]
-        text = self.old if sign == "-" else self.new
-        return text.split("\n")[:_MOST_LINES] if text else []
-
-    def patched(self) -> list[str]:
-        """Return the lines of a patch that went or came, with their signs."""
-        lines = self.patch[: _MOST_LINES * 10].split("\n")
-        signed = (line for line in lines if line.startswith(("-", "+")))
-        return [line for line in signed if not line.startswith(("---", "+++"))]
-
-
-def changes_in(arguments: Mapping[str, object]) -> Iterator[Change]:
-    """Yield the parts of an edit."""
-    edits = arguments.get("edits")
-    for edit in edits if isinstance(edits, list) else [arguments]:
-        if isinstance(edit, dict):
-            old, new = (_text(edit, names)[1] for names in (_OLD, _NEW))
-            if old or new:
-                yield Change(old, new)
-            yield from (Change(patch=text) for name in _PATCHES if (text := _text(edit, [name])[1]))
-
-
-def rest_of(arguments: Mapping[str, object]) -> dict[str, object]:
-    """Return what an input says beside its changes; of several edits, all of them."""
-    said = {_text(arguments, names)[0] for names in (_OLD, _NEW, *([name] for name in _PATCHES))}
-    return {name: value for name, value in arguments.items() if name not in said}
-
-
-def _text(edit: Mapping[str, object], names: Sequence[str]) -> tuple[str, str]:
-    """Return the first of these names that is a text, and this text; '' if none is."""
-    texts = ((name, text) for name in names if isinstance(text := edit.get(name), str))
-    return next(texts, ("", ""))
 
 
 def shortly(arguments: dict[str, object]) -> str:

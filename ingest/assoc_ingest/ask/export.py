@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from .. import sql, terminal
+from .. import edits, sql, terminal
 from ..records import RUN
 from ..secrets.mask import redact
 from ..terminal import cut, one_line, readable, safe_json
@@ -825,7 +825,7 @@ def _input(message: Message) -> Iterator[str]:
         for change in changes:
             lines = [f"{sign} {line}" for sign in "-+" for line in change.lines(sign)]
             yield fenced(change.patch or "\n".join(lines), "diff")
-        rest = message_text.rest_of(arguments)
+        rest = edits.rest_of(arguments)
     elif message.action == RUN and isinstance(arguments.get("command"), str):
         yield fenced(str(rest.pop("command")), "sh")
     for key, value in list(rest.items()):

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from .. import git
+from ..edits import telling
 from ..fields import from_milliseconds
 from ..paths import is_directory, real_path
 
 _SECONDS = 4.0
-_FORMAT = "%H%x00%at%x00%ct%x00%s"
+_FORMAT = "%H%x00%P%x00%at%x00%ct%x00%s"
+_FIELDS = 5
 _HASH_LENGTHS = (40, 64)
 _MOST_RENAMES = 50
 _MOST_FILES = 100
@@ -44,6 +47,7 @@ class Commit:
     authored_at: str
     """UTC; an amended, rebased or picked commit keeps it."""
     committed_at: str
+    is_merge: bool
 
 
 class PullRequestName(NamedTuple):
@@ -102,7 +106,7 @@ class GitHistory:
         """Return the commit that a hash names, or the beginning of one that only it has."""
         found = self._ask("log", "-1", f"--format={_FORMAT}", "--end-of-options", name, "--")
         parts = found.rstrip("\n").split("\0") if found else []
-        return _commit(*parts) if len(parts) == 4 else None
+        return _commit(*parts) if len(parts) == _FIELDS else None
 
     def files(self, name: str) -> list[str]:
         """Return the files that a commit changed, relative to the top; of a merge, none."""
@@ -111,6 +115,18 @@ class GitHistory:
             "--no-ext-diff", "--no-textconv", "--end-of-options", name, "--",
         )  # fmt: skip
         return [path for path in (found or "").split("\0") if path][:_MOST_FILES]
+
+    def added_lines(self, commit: Commit) -> list[str] | None:
+        """Return the telling lines that a commit added, or of a merge, its branch; each once.
+
+        None if nobody can say, because the diff is too large.
+        """
+        options = ("-p", "--unified=0", "--no-color", "--no-ext-diff", "--no-textconv", "-M")
+        if commit.is_merge:
+            found = self._ask("diff", *options, f"{commit.hash}^1...{commit.hash}^2", "--")
+        else:
+            found = self._ask("diff-tree", "--root", *options, commit.hash, "--")
+        return list(dict.fromkeys(telling(_added(found)))) if found is not None else None
 
     def line(self, path: str, number: int) -> tuple[str, str] | None:
         """Return the commit that a line of a file comes from, and the text of the line.
@@ -156,10 +172,10 @@ class GitHistory:
             f"--grep=^See merge request .*!{number}$",
         )  # fmt: skip
         parts = (found or "").split("\0")
-        for hash_, authored, committed, subject, body in zip(*[iter(parts)] * 5, strict=False):
-            name = pull_request_in(subject, body)
-            commit = _commit(hash_, authored, committed, subject)
-            if name is not None and name.number == number and commit is not None:
+        for *fields, body in zip(*[iter(parts)] * (_FIELDS + 1), strict=False):
+            commit = _commit(*fields)
+            name = pull_request_in(commit.subject, body) if commit is not None else None
+            if commit is not None and name is not None and name.number == number:
                 return self._merge(commit, name)
         return None
 
@@ -175,7 +191,7 @@ class GitHistory:
             f"{commit.hash}^1..{commit.hash}^2", "--",
         )  # fmt: skip
         parts = (found or "").split("\0")
-        commits = (_commit(*four) for four in zip(*[iter(parts)] * 4, strict=False))
+        commits = (_commit(*fields) for fields in zip(*[iter(parts)] * _FIELDS, strict=False))
         return Merge(commit, name, tuple(one for one in commits if one is not None))
 
     def _ask(self, *arguments: str) -> str | None:
@@ -189,11 +205,23 @@ class GitHistory:
         return found.decode("utf-8", "backslashreplace")
 
 
-def _commit(hash_: str, authored: str, committed: str, subject: str) -> Commit | None:
+def _added(diff: str) -> Iterator[str]:
+    """Yield the added lines of a diff without context."""
+    is_head = True
+    for line in diff.split("\n"):
+        if line.startswith(("diff ", "@@")):
+            is_head = line.startswith("diff ")
+        elif line.startswith("+") and not is_head:
+            yield line[1:]
+
+
+def _commit(hash_: str, parents: str, authored: str, committed: str, subject: str) -> Commit | None:
     if not authored.isdigit() or not committed.isdigit():
         return None
     times = [from_milliseconds(int(part) * 1000) for part in (authored, committed)]
-    return Commit(hash_, subject, times[0], times[1]) if times[0] and times[1] else None
+    if times[0] is None or times[1] is None:
+        return None
+    return Commit(hash_, subject, times[0], times[1], is_merge=" " in parents)
 
 
 def history_at(directory: str | Path | None) -> GitHistory | None:

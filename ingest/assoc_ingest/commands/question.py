@@ -191,7 +191,8 @@ def _value(question: Question, parameter: Parameter, value: Any) -> Any:
     from ..fields import bindable
 
     if isinstance(value, tuple) and (parameter.is_required or parameter.field.is_argument):
-        value = _joined(question, parameter, value) or parameter.default
+        text = _joined(question, parameter, value)
+        value = text if text or parameter.is_required else parameter.default
     elif get_origin(parameter.type) is dict:
         return {name: bindable(text) for name, text in value}
     return bindable(value) if isinstance(value, str) else value

@@ -43,6 +43,8 @@ class Blamed:
     session_key: str
     cwd: str | None
     subagent: Annotated[str | None, "Who did it, if not the main conversation."]
+    lines: Annotated[int | None, "Lines of it that were written here, where they were counted."]
+    of_lines: Annotated[int | None, "All its lines that can be recognised."]
     evidence: Annotated[list[Place], "The strongest."]
     more: Annotated[int, "Further evidence."]
 
@@ -55,7 +57,9 @@ class Blame:
         "made": "committed in this conversation",
         "committed": "a commit with this subject was made here at this time",
         "linked": "the conversation names it as its pull request",
+        "wrote": "most of its lines were written here",
         "branch": "on the branch of this pull request",
+        "partly": "a part of its lines was written here",
         "replayed": "a rebase or cherry-pick here made it from another commit",
         "edited": "edited here",
         "read": "read here",
@@ -80,10 +84,12 @@ class Blame:
     items="conversations",
     about="Find the conversations that made a file, a line, a commit or a pull request. Evidence "
     "has grades, the strongest first: made (a command here made it and printed its hash), "
-    "committed (a commit with this subject at this time), linked, branch (of the pull request), "
+    "committed (a commit with this subject at this time), linked, wrote (edits here added most of "
+    "its lines), branch (of the pull request), partly (edits here added some of its lines), "
     "replayed (by a rebase), edited, read, mentioned, printed. Use it to learn why code is as it "
     "is, then `open` the ref.",
     terminal=Size(10, 3), json=Size(10, 10), mcp=Size(6, 4, 50), web=Size(20, 5),
+    tables=("added_lines", "contexts"),
 )  # fmt: skip
 def blame(
     reader: Reader,
@@ -97,7 +103,7 @@ def blame(
     ],
     line: Annotated[
         int | None,
-        Field("Of a file, only who made this line; needs its git repository.", needs_disk=True),
+        Field("Of a file, only who made this line.", needs_disk=True),
     ] = None,
     project: Annotated[
         str | None, ProjectField("Only conversations of this project, and paths relative to it")
@@ -106,9 +112,10 @@ def blame(
     """Show which conversations made a file, a commit or a pull request.
 
     Evidence is graded, strongest first: a command made the commit and printed its hash; a commit
-    with this subject was made at this time; a rebase repeated it; the file was edited; it was read,
-    mentioned or printed. `show` opens each place. Uses git if the repository is on this machine. A
-    pull request is a number, `PR 118`, `owner/name#118` or an address.
+    with this subject was made at this time; edits added most or some of its lines, wherever their
+    file was; a rebase repeated it; the file was edited; it was read, mentioned or printed. `show`
+    opens each place. Uses git if the repository is on this machine. A pull request is a number,
+    `PR 118`, `owner/name#118` or an address.
 
     \b
     Examples:
@@ -170,6 +177,7 @@ def _blamed(reader: Reader, names: Names, found: Conversation) -> Blamed:
             row["file"], line, one.byte,
         ))  # fmt: skip
     session, first = found.session, listed[0]
+    counted = next((one for one in found.evidence if one.lines), None)
     return Blamed(
         grade=first.grade,
         key=short_key(reader.db, session["session_key"]),
@@ -181,6 +189,8 @@ def _blamed(reader: Reader, names: Names, found: Conversation) -> Blamed:
         session_key=session["session_key"],
         cwd=session["cwd"],
         subagent=places[0].subagent,
+        lines=counted.lines if counted else None,
+        of_lines=counted.of_lines if counted else None,
         evidence=places,
         more=len(found.evidence) - len(listed),
     )

@@ -15,7 +15,6 @@ from ..ask.conversation import (
     BOXES,
     PEOPLE,
     TOOL_KINDS,
-    Change,
     Conversation,
     File,
     Message,
@@ -33,6 +32,7 @@ from ..ask.excerpt import Excerpt, Options
 from ..ask.output import Marked
 from ..ask.refs import MOST_ENTRIES, Entry, KeyMatch, Line, Names
 from ..ask.usage import spent_of
+from ..edits import Change
 from ..terminal import Paint, columns, cut, one_line, readable, safe, to_copy, wrap
 
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..edits import added_lines, line_hash
 from ..fields import (
     MAX_TEXT,
     TOOL_KINDS,
@@ -20,15 +21,18 @@ from ..fields import (
     mapping,
     number,
     obvious_text,
+    orjson,
     placeholder,
     string,
 )
 from ..paths import comparable
 from ..records import (
+    EDIT,
     ERROR,
     OK,
     OTHER,
     PENDING,
+    AddedLine,
     Message,
     Record,
     SessionEntry,
@@ -261,6 +265,14 @@ def joined(tool_use_id: str | None, call: Call | None, answer: Result | None) ->
     )
 
 
+def _input(text: str) -> JSONObject:
+    """Return the input of a call from its text; {} if it is no object."""
+    try:
+        return mapping(orjson.loads(text))
+    except ValueError:
+        return {}
+
+
 def _as_it_is(value: JSONObject) -> JSONObject:
     return value
 
@@ -372,10 +384,17 @@ class ChatReader(Reader):
         about, action = target(arguments), action or self.action_of(name)
         call = Call(name, about, self._moment, position, self.length, action=action, paths=several)
         self.say("tool_use", text, "assistant")
+        if action == EDIT:
+            self.add_lines(_input(text), position)
         if tool_use_id is None:
             self.records.append(joined(None, call, None))
         else:
             self._calls.setdefault(tool_use_id, call)
+
+    def add_lines(self, arguments: JSONObject, position: Position) -> None:
+        """Add the lines that an edit added, by which it is found."""
+        lines = added_lines(arguments)
+        self.records.extend(AddedLine(line_hash(line), *position) for line in lines)
 
     def answer(
         self,

@@ -29,7 +29,17 @@ from ..files.stores import opened
 from ..files.tail import CHUNK, Prefix, lines_in_parts, read_at
 from ..files.walk import original_parts, original_root
 from ..paths import is_there
-from ..records import Issue, LineType, Message, Record, TaskChange, ToolCall, Transcript, Usage
+from ..records import (
+    AddedLine,
+    Issue,
+    LineType,
+    Message,
+    Record,
+    TaskChange,
+    ToolCall,
+    Transcript,
+    Usage,
+)
 from ..source import (
     FOREIGN_DOCUMENT,
     LOG,
@@ -419,6 +429,10 @@ _KEYS: dict[type, tuple[str, Callable[[Any], tuple[object, ...]]]] = {
     ToolCall: (
         "tool_use_id, byte_offset * (tool_use_id is null)",
         lambda record: (record.tool_use_id, record.byte_offset * (record.tool_use_id is None)),
+    ),
+    AddedLine: (
+        "line_hash, byte_offset, block",
+        lambda record: (record.line_hash, record.byte_offset, record.block),
     ),
     Usage: ("response_key", lambda record: (record.response_key,)),
     LineType: ("type, subtype", lambda record: (record.type, record.subtype)),

@@ -20,6 +20,7 @@ from ..files.tail import Prefix
 from ..files.walk import NO_TIME, FoundFile
 from ..records import (
     ASK,
+    AddedLine,
     Agent,
     AgentLine,
     AgentLink,
@@ -540,6 +541,7 @@ INSERTS: dict[type, str] = {
     # Messages arrive with their ids, so that tool calls of the same batch can refer to them.
     Message: _insert("messages", ("id", "file_id", *CONTEXT[Message], *Message._fields)),
     ToolCall: _tool_call_insert(),
+    AddedLine: _of_file("added_lines", AddedLine),
     UnmatchedResult: _of_file("unmatched_results", UnmatchedResult, "on conflict do nothing"),
     Superseded: _of_file("superseded", Superseded, "on conflict do nothing"),
     LineExtra: _of_file("line_extras", LineExtra, "on conflict do nothing"),
@@ -634,6 +636,7 @@ def write_tool_calls(
 CLEARED = (
     "tool_calls",  # before messages, which they refer to
     "messages",
+    "added_lines",
     "unmatched_results",
     "superseded",
     "line_extras",

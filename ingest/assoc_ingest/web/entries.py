@@ -15,7 +15,7 @@ from itertools import islice
 
 from markupsafe import Markup
 
-from .. import sql, terminal
+from .. import edits, sql, terminal
 from ..ask import conversation, export
 from ..ask import conversation as message_text
 from ..ask.conversation import Conversation, Message, Subagent, by_call, facts_of
@@ -501,7 +501,7 @@ def _rest_of_input(message: Message, budget: Budget) -> Markup:
     arguments = message_text.arguments_of(message)
     changes = message_text.changes_of(message)
     if changes and not isinstance(arguments.get("edits"), list):
-        return fields(message_text.rest_of(arguments), budget)
+        return fields(edits.rest_of(arguments), budget)
     if changes or message_text.things_to_do(message) is not None:
         whole = json.dumps(arguments, ensure_ascii=False, indent=2)
         return html.macro("export", "whole_input", shortened(whole, budget))

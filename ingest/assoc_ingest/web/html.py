@@ -19,7 +19,6 @@ from markupsafe import Markup, escape
 from .. import terminal
 from ..ask.conversation import (
     BOXES,
-    Change,
     Message,
     arguments_of,
     changes_of,
@@ -27,6 +26,7 @@ from ..ask.conversation import (
     things_to_do,
 )
 from ..ask.matches import Span
+from ..edits import Change
 from ..records import PLAN, RUN
 from ..terminal import one_line, readable
 

@@ -50,6 +50,7 @@ from ...fields import (
 from ...records import (
     BY_NOTIFICATION,
     BY_PROGRESS,
+    EDIT,
     ERROR,
     AgentLine,
     AgentLink,
@@ -893,10 +894,13 @@ class TranscriptReader(ChatReader):
         self._write("tool_use", block, text)
         position = (self.start, number)
         name = self._name("tool name", block.get("name"))
+        action = tools.action_of(name)
         call = Call(
             name, target(mapping(arguments)), self._moment, position, self.length,
-            self._response_key if name in tools.CHARGED else None, tools.action_of(name),
+            self._response_key if name in tools.CHARGED else None, action,
         )  # fmt: skip
+        if action == EDIT:
+            self.add_lines(mapping(arguments), position)
         identity = string(block.get("id"))
         self._add_statement(called(name, mapping(arguments), identity, self._at(number)))
         if name == "SendMessage":
