@@ -450,7 +450,7 @@ def test_without_scripts_the_page_has_links_for_all_of_it(browser: Any, long: st
     assert page.url.endswith("#L3")
     page.locator("#seek").fill("reply")
     with page.expect_navigation():
-        page.locator(".ai-seek button").click()
+        page.get_by_role("button", name="Find", exact=True).click()
     page.locator("#find-next").click()
     assert "2 of 150" in page.locator(".ai-seek").inner_text()
     assert page.locator(".ai-map").get_by_text("question 4", exact=True).is_visible()
@@ -470,6 +470,14 @@ def test_the_map_is_beside_the_page_and_folded_on_a_telephone(browser: Any, long
     assert page.url.endswith("#L9")
 
 
+def test_a_conversation_begins_at_the_top_of_its_page(browser: Any, server: str) -> None:
+    page = Watched(browser, server, viewport={"width": 1280, "height": 800}).open(FROST)
+    assert page.locator(".ai-body article").first.bounding_box()["y"] < 200
+    assert not page.get_by_text("How was this counted?").is_visible()
+    page.get_by_text("Details", exact=True).click()
+    assert page.get_by_text("How was this counted?").is_visible()
+
+
 def test_the_command_that_resumes_can_be_copied(browser: Any, server: str) -> None:
     watched = Watched(browser, server)
     watched.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -477,7 +485,7 @@ def test_the_command_that_resumes_can_be_copied(browser: Any, server: str) -> No
     page.locator("#copy").click()
     page.get_by_role("button", name="Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert copied == page.locator("#resume").inner_text()
+    assert copied == page.locator("#resume").text_content()
     assert watched.wrong == []
 
 

@@ -440,3 +440,24 @@ def test_only_the_last_page_waits_for_new_lines(site: Callable[[Fill], Site]) ->
     assert "data-address" not in filled.get(HERE).text
     assert "data-address" in filled.get(f"{HERE}?_end=1").text
     assert "data-address" in filled.get(f"{HERE}?_agent=a1").text
+
+
+# -- what a person typed ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prompt", "shown"),
+    [
+        ("Sow\nthe beans", '<pre class="ai-plain">Sow\nthe beans</pre>'),
+        ("Use `hoe`\nnow <b>", "<p>Use <code>hoe</code><br>\nnow &lt;b&gt;</p>"),
+        ("- dig\n- sow", "<ul>\n<li>dig</li>\n<li>sow</li>\n</ul>"),
+        ("```\n  dig()\n```", "<pre><code>  dig()\n</code></pre>"),
+        ("Why?\n  - at dig", '<pre class="ai-plain">Why?\n  - at dig</pre>'),
+        ("def `dig`:\n    return", '<pre class="ai-plain">def `dig`:\n    return</pre>'),
+    ],
+)
+def test_a_prompt_is_markdown_where_it_is_written_so_and_keeps_its_lines(
+    prompt: str, shown: str
+) -> None:
+    """What is indented may be a pasted log, and is shown as it was typed."""
+    assert marks.typed(prompt, marks.Budget()).strip() == shown

@@ -33,6 +33,7 @@ from .html import (
     plain,
     shortened,
     summary_of,
+    typed,
 )
 from .pages import cut
 from .urls import BlockPlace, Link, MessagePlaces, Permalinks
@@ -191,7 +192,8 @@ class Entries:
         kind, text = message.kind, message.content
         if kind in conversation.PEOPLE:
             entry = self._new(message, "typed", "You" if kind != "queued_prompt" else "You, queued")
-            entry.body = plain(conversation.typed(kind, text).strip(), self._budget)
+            show = typed if kind in ("prompt", "queued_prompt") else plain
+            entry.body = show(conversation.typed(kind, text).strip(), self._budget)
         elif kind == "text":
             entry = self._new(message, "text", "Agent")
             entry.body = markdown(text, self._budget)

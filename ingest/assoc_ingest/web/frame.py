@@ -20,7 +20,7 @@ from ..terminal import moment, one_line, unknown_of
 from . import pages
 from .pages import PageError, is_for_us, our_databases
 from .reports import Report, report_of, totals
-from .urls import PREFIX, BlockPlace, Paths, Permalinks
+from .urls import BlockPlace, Paths, Permalinks
 
 # ------------------------------------------------------------------------------------------------
 # Readable cells in Datasette's tables: times, links to conversations, addresses.
@@ -213,8 +213,7 @@ _SECTIONS = (
     ("Search", re.compile(r"/-/assoc/search/?")),
     ("Dashboard", re.compile(r"/-/assoc/dashboard/?|/[^/]+/-/(?:project|team)/.*")),
     ("Conversations", re.compile(r"/|/-/assoc/?|/[^/]+/-/sessions?(?:/.*)?")),
-    ("Reports", re.compile(rf"/[^/]+/(?:-/reports/?|{PREFIX}.*)")),
-    ("Tables", re.compile(r"/-/|/[^/]+(?:/[^-].*)?")),
+    ("Reports", re.compile(r"/-/|/[^/]+(?:/.*)?")),  # with the tables, and all other pages
 )
 """The place of an address in the navigation: the first pattern that matches."""
 
@@ -246,7 +245,7 @@ class Frame:
             "Search": urls.path(SEARCH) + asked,
             "Dashboard": urls.path(DASHBOARD) + asked,
             "Reports": f"{base}/-/reports" if base else None,
-            "Tables": base or urls.path("/-/"),
+            "Tables": None if base else urls.path("/-/"),
         }
         current = self._section()
         return [Place(text, to, text == current) for text, to in places.items() if to]

@@ -215,6 +215,7 @@ _TAGS = {
     "p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "strong", "em", "s", "code", "pre",
     "blockquote", "ul", "ol", "li", "a", "table", "thead", "tbody", "tr", "th", "td",
 }  # fmt: skip
+_SIGNS = ("## ", "### ", "- ", "* ", "1. ", "> ")  # what a line of Markdown begins with
 _RULER = " \t>|:-*+.0123456789"  # of a table that may be in a quote or a list
 _SCHEMES = ("http://", "https://", "mailto:")
 _AS_WRITTEN = "Shown as plain text: too long or too complex to format."
@@ -223,8 +224,27 @@ _NOT_COMPARED = (
 )
 
 
-def markdown(text: str, budget: Budget | None = None) -> Markup:
-    """Return Markdown as HTML: no tags of its own, no images, links only to other sites."""
+def typed(text: str, budget: Budget) -> Markup:
+    """Return what a person typed: as Markdown if it is written so, else as it was typed."""
+    return markdown(text, budget, breaks=True) if _is_markdown(text) else plain(text, budget)
+
+
+def _is_markdown(text: str) -> bool:
+    """Has a text signs of Markdown, and no lines that are indented, as a pasted log has them?
+
+    Indented code and lists within lists would lose their spaces, so they are shown as typed.
+    """
+    lines = "".join(text.split("```")[::2]).split("\n")
+    if any(line.startswith(("  ", "\t")) for line in lines):
+        return False
+    return "`" in text or "**" in text or any(line.startswith(_SIGNS) for line in lines)
+
+
+def markdown(text: str, budget: Budget | None = None, *, breaks: bool = False) -> Markup:
+    """Return Markdown as HTML: no tags of its own, no images, links only to other sites.
+
+    With `breaks`, each line of it is a line.
+    """
     import nh3
 
     budget = budget or Budget()
@@ -233,7 +253,7 @@ def markdown(text: str, budget: Budget | None = None) -> Markup:
     if cost > LONGEST or not budget.lays_out(cost):
         return plain(text, budget) + note(_AS_WRITTEN)
     clean = nh3.clean(
-        _parser().render(budget.beginning(text, LONGEST)),
+        _parser(breaks).render(budget.beginning(text, LONGEST)),
         tags=_TAGS,
         attributes={"a": {"href", "title"}},
         attribute_filter=_kept,
@@ -320,10 +340,10 @@ def _cells(text: str) -> int:
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _parser(breaks: bool) -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt("commonmark", {"html": False, "linkify": False})
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "breaks": breaks})
     # References would repeat one long address a thousand times.
     return parser.enable(["table", "strikethrough"]).disable(["image", "reference"])
 
