@@ -1200,6 +1200,8 @@ CREATE TABLE added_lines ( -- A line that an edit added to a file, without blank
 ) strict;
 CREATE INDEX added_lines_hash on added_lines (line_hash);
 CREATE INDEX added_lines_file on added_lines (file_id);
+CREATE INDEX responses_stated on responses (session_id, stated_cost_usd)
+    where stated_cost_usd is not null;
 insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0001_initial', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0002_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
@@ -1236,4 +1238,5 @@ insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0033_directories', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0034_stated_usage_exactly', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0035_prompts_index', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
-  ('assoc-ingest', '0036_added_lines', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));
+  ('assoc-ingest', '0036_added_lines', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
+  ('assoc-ingest', '0037_stated_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));

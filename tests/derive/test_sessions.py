@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.dump import check, connect
 from tests.support.rows import Rows
+from tests.support.writing import (
+    TRANSCRIPT,
+    agent,
+    assistant,
+    call,
+    jsonl,
+    result,
+    user,
+    write,
+)
 
 from assoc_ingest.derive.changeset import Touched
 from assoc_ingest.derive.projects import refresh_lists
 from assoc_ingest.derive.sessions import refresh_sessions
+from assoc_ingest.sync.run import sync
 
 
 def derive(rows: Rows, *sessions: int) -> Touched:
@@ -325,3 +339,72 @@ def test_deriving_again_changes_nothing(rows: Rows) -> None:
     found = rows.all("select * from sessions")
     derive(rows)
     assert rows.all("select * from sessions") == found
+
+
+# -- sums that grow --------------------------------------------------------------------------------
+
+_FORK = TRANSCRIPT.replace("0b7c", "1b7c")
+
+
+def _used(tokens: int) -> dict[str, int]:
+    return {"input_tokens": tokens, "output_tokens": tokens, "cache_read_input_tokens": tokens}
+
+
+def _queued(text: str, second: int) -> dict[str, Any]:
+    line = user(text, "q", second=second)
+    return {key: line[key] for key in ("sessionId", "timestamp")} | {
+        "type": "queue-operation", "operation": "enqueue", "content": text,
+    }  # fmt: skip
+
+
+_LINES = [
+    user("begin", "u1"),
+    assistant("one", "a1", usage=_used(10), id="msg_1"),
+    assistant([call("c1")], "a2", "a1", usage=_used(20), id="msg_1"),
+    user([result("c1")], "u2"),
+    user([{"type": "text", "text": "two"}, {"type": "text", "text": "blocks"}], "u3"),
+    _queued("typed meanwhile", 5),
+    assistant("two", "a3", "u3", usage=_used(7), id="msg_2"),
+    user("typed meanwhile", "u4"),
+    user("begin", "u1"),  # what a compaction repeats
+    assistant("one", "a1", usage=_used(10), id="msg_1"),
+    agent("a-side", user("in a chain", "u5", None)),
+    agent("a-side", assistant("beside", "a5", "u5", usage=_used(5), id="msg_3")),
+    assistant("last", "a6", "u4", usage=_used(1), id="msg_4"),
+]
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_what_appends_add_is_what_counting_again_gives(
+    length: int, home: Path, fresh: Callable[[], Path]
+) -> None:
+    """Rows of before may change with an append: delivered, repeated, or of a response that grew."""
+    database = fresh()
+
+    def compare() -> None:
+        again = fresh()
+        for path in (database, again):
+            sync(path, [home])
+        assert _counts(database) == _counts(again)
+
+    beside = assistant("beside", "b1", None, usage=_used(3), id="msg_9")
+    write(home, TRANSCRIPT.replace(".jsonl", "/subagents/agent-b.jsonl"), agent("b", beside))
+    path = write(home, TRANSCRIPT, *_LINES[:3])
+    for first in range(3, len(_LINES), length):
+        compare()
+        with path.open("ab") as file:
+            file.write(jsonl(*_LINES[first : first + length]))
+    write(home, TRANSCRIPT, *_LINES[:8])
+    compare()
+    write(home, _FORK, *_LINES[:5])  # what both have counts here, as long as it has nothing else
+    compare()
+    write(home, _FORK, *_LINES[:5], user("on its own way", "v1"))
+    compare()
+    check(database, home)
+
+
+def _counts(database: Path) -> list[tuple[Any, ...]]:
+    columns = "prompt_count, tool_call_count, input_tokens, output_tokens, cache_read_tokens"
+    with closing(connect(database)) as connection:
+        rows = connection.execute(f"select session_key, {columns} from sessions order by 1")
+        return [tuple(row) for row in rows]

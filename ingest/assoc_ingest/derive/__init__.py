@@ -35,7 +35,9 @@ def refresh(connection: sqlite3.Connection, touched: Touched) -> None:
     touched.sidechains.update(_files_with_sidechains(connection, touched.files))
     _assign_sidechains(connection, touched.sidechains)
     affected = copies.refresh_copies(connection, touched)
-    copies.refresh_queued(connection, touched, affected)
+    is_delivered = copies.refresh_queued(connection, touched, affected)
+    if affected or touched.moved or is_delivered:
+        touched.is_append = False
     _collect_sessions(connection, touched, affected)
     copies.refresh_answers(connection)
     copies.refresh_superseded(connection)

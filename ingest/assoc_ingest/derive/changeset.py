@@ -24,6 +24,13 @@ create temp table if not exists best (
     id integer primary key, unique_key text, partial integer, session_id integer,
     subagent_id integer, rank integer
 );
+create temp table if not exists spent (
+    session_id integer, input integer, output integer, cache_read integer, cache_write integer
+);
+create temp table if not exists grown (
+    id integer primary key, prompts integer, input integer, output integer, cache_read integer,
+    cache_write integer
+);
 """
 
 # Which file has the original of a line that several files have: one of this machine before a pulled
@@ -95,6 +102,8 @@ class Touched:
     has_new_edges: bool = False
     """Dependencies of tasks that transcripts state have changed."""
     first_message_id: int = 0
+    is_append: bool = False
+    """A few rows were added, and none that was there before has changed: sums of sessions grow."""
 
     def leave_project(self, connection: sqlite3.Connection, file_id: int) -> None:
         """Record the project of a file that is about to move: nothing may be left of it.
@@ -109,6 +118,7 @@ class Touched:
 
     def before_clearing(self, connection: sqlite3.Connection, file_id: int) -> None:
         """Record what depends on the rows of a file, before they are deleted."""
+        self.is_append = False
         rows = connection.execute(  # a line of a fork may be the best one of its parent's response
             "select response_key from usage where file_id = ?1"
             " union select response_key from responses where file_id = ?1",

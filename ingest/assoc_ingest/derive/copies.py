@@ -141,8 +141,8 @@ Targets = dict[int, int | None]
 """For each entry, the row that it is a copy of."""
 
 
-def refresh_queued(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
-    """Set `copy_of` of all entries that were delivered.
+def refresh_queued(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> bool:
+    """Set `copy_of` of all entries that were delivered; say whether one is older than the batch.
 
     Rows are only appended, so earlier matches stay, and an open entry can only be delivered by a
     new row. A file is matched from its beginning if its originals may have changed (`affected`), if
@@ -157,14 +157,16 @@ def refresh_queued(connection: sqlite3.Connection, touched: Touched, affected: s
     }
     shared = _shared_sessions(connection, files)
     beside = {file_id for group in shared.values() for file_id in group}
+    written: list[int] = []
     for file_id in files | beside:
         gives_back = _gives_back(connection, file_id)
         is_anew = gives_back or file_id in affected or file_id in beside
         first_id = 0 if is_anew else touched.first_message_id
         targets = _targets(connection, file_id, first_id, gives_back=gives_back)
-        _write(connection, targets)
+        written += _write(connection, targets)
     for session_id in shared:
-        _join_files(connection, session_id)
+        written += _join_files(connection, session_id)
+    return any(entry_id < touched.first_message_id for entry_id in written)
 
 
 def _shared_sessions(connection: sqlite3.Connection, files: Iterable[int]) -> dict[int, set[int]]:
@@ -190,11 +192,16 @@ def _gives_back(connection: sqlite3.Connection, file_id: int) -> bool:
     return row is not None
 
 
-def _write(connection: sqlite3.Connection, targets: Targets) -> None:
-    connection.executemany(
-        "update messages set copy_of = ?1 where id = ?2 and copy_of is not ?1",
-        ((target, entry_id) for entry_id, target in targets.items()),
-    )
+def _write(connection: sqlite3.Connection, targets: Targets) -> list[int]:
+    """Write where entries were delivered; return those of which that was not known."""
+    return [
+        entry_id
+        for entry_id, target in targets.items()
+        if connection.execute(
+            "update messages set copy_of = ?1 where id = ?2 and copy_of is not ?1",
+            (target, entry_id),
+        ).rowcount
+    ]
 
 
 # -- one file ------------------------------------------------------------------------------------
@@ -273,8 +280,8 @@ def _find_drafts(
 # -- several files of a session ------------------------------------------------------------------
 
 
-def _join_files(connection: sqlite3.Connection, session_id: int) -> None:
-    """Make entries that several files of a session repeat copies of one row."""
+def _join_files(connection: sqlite3.Connection, session_id: int) -> list[int]:
+    """Make entries that several files of a session repeat copies of one row; return these."""
     rows = connection.execute(
         "select m.id, m.file_id, m.timestamp, m.text, m.copy_of"
         f" from (select * from messages where session_id = ? and {_QUEUED}) m"
@@ -293,7 +300,7 @@ def _join_files(connection: sqlite3.Connection, session_id: int) -> None:
         for entry_id, _ in group:
             target = delivered or group[0][0]
             targets[entry_id] = target if target != entry_id else None
-    _write(connection, {entry_id: _end(targets, entry_id) for entry_id in targets})
+    return _write(connection, {entry_id: _end(targets, entry_id) for entry_id in targets})
 
 
 def _end(targets: Targets, entry_id: int) -> int | None:

@@ -39,6 +39,12 @@ _IS_REPEATED = """exists (
 )"""
 """Does the file have lines of the response again? Then what was written once is not known."""
 
+_TOUCHED = (
+    "from touched_responses t cross join responses r on r.response_key = t.response_key"
+    " or r.response_key between t.response_key || ' in ' and t.response_key || ' in!'"
+)
+"""The stored responses of changed lines."""
+
 
 def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> None:
     """Write one row for each changed API response.
@@ -55,6 +61,8 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
         for row in _compared(connection, family)
     ]
     keys.update(key for key, _, _ in of_forks)
+    connection.execute("delete from best")
+    connection.execute("delete from spent")
     if not keys:
         return
     fill(connection, "touched_responses", keys)
@@ -72,13 +80,24 @@ def refresh_responses(connection: sqlite3.Connection, touched: Touched, affected
         " union select r.session_id from of_forks x join responses r using (response_key)"
         " where x.counts_as <> x.response_key and r.session_id is not null"
     )
+    if touched.is_append:
+        _note_spent(connection, "-")
     connection.execute(
-        "delete from responses where id in (select r.id from touched_responses t"
-        " cross join responses r on r.response_key = t.response_key"
-        " or r.response_key between t.response_key || ' in ' and t.response_key || ' in!'"
+        f"delete from responses where id in (select r.id {_TOUCHED}"
         " where r.response_key not in (select unique_key from best))"
     )
     _write_best(connection)
+    if touched.is_append:
+        _note_spent(connection, "+")
+
+
+def _note_spent(connection: sqlite3.Connection, sign: str) -> None:
+    """Note what the changed responses add to their sessions; with a minus, what they did before."""
+    connection.execute(
+        f"insert into spent select r.session_id, {sign}r.input_tokens, {sign}r.output_tokens,"
+        f" {sign}r.cache_read_tokens, {sign}(r.cache_write_5m_tokens + r.cache_write_1h_tokens)"
+        f" {_TOUCHED} where r.session_id is not null"
+    )
 
 
 def _touched_keys(connection: sqlite3.Connection, touched: Touched, affected: set[int]) -> set[str]:
@@ -227,7 +246,6 @@ def _rank_files(connection: sqlite3.Connection) -> None:
 
 def _find_best(connection: sqlite3.Connection) -> None:
     """Put every line of changed responses into `best`, with the response that it belongs to."""
-    connection.execute("delete from best")
     connection.execute("""
         insert into best (id, unique_key, partial, session_id, subagent_id, rank)
         select u.id, u.unique_key, u.partial, first_value(f.session_id) over canonical,

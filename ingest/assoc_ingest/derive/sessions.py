@@ -113,8 +113,10 @@ def refresh_titles(connection: sqlite3.Connection) -> None:
 # ------------------------------------------------------------------------------------------------
 # The counts of a session, without copies, its tokens, and the models that it used.
 #
-# They are made anew whenever a session grows, so they cost as little as an index allows: a
-# session of a hundred thousand messages may get another one each second.
+# A session of a hundred thousand messages may get another one each second. So the prompts and the
+# tokens of an append are added to those before it. They are counted again in all other cases: if
+# rows that were there before have changed, if much was added, and if costs are stated, since the
+# sum of fractions depends on their order. Everything else is counted again.
 
 
 _IS_PROMPT = """(
@@ -141,18 +143,25 @@ _USED_MODELS = """
 """The models of a session, sorted: from one to the next in the index, not through all responses."""
 
 
-def count(connection: sqlite3.Connection) -> None:
+def count(connection: sqlite3.Connection, touched: Touched) -> None:
     """Write the counts of a session, without copies, and its tokens."""
+    connection.execute("delete from grown")
+    if touched.is_append:
+        _note_growth(connection, touched.first_message_id)
     connection.execute(f"""
         update sessions set
             message_count = x.message_count,
             copied_message_count = x.copied_count,
-            prompt_count = x.prompt_count,
+            prompt_count = iif(x.has_grown, sessions.prompt_count, 0) + x.prompt_count,
             tool_call_count = x.tool_call_count,
-            input_tokens = coalesce(x.used_input, x.input),
-            output_tokens = iif(x.used_input is null, x.output, x.used_output),
-            cache_read_tokens = iif(x.used_input is null, x.cache_read, x.used_cache_read),
-            cache_write_tokens = iif(x.used_input is null, x.cache_write, x.used_cache_write),
+            input_tokens = iif(x.has_grown, sessions.input_tokens + x.used_input,
+                coalesce(x.used_input, x.input)),
+            output_tokens = iif(x.has_grown, sessions.output_tokens + x.used_output,
+                iif(x.used_input is null, x.output, x.used_output)),
+            cache_read_tokens = iif(x.has_grown, sessions.cache_read_tokens + x.used_cache_read,
+                iif(x.used_input is null, x.cache_read, x.used_cache_read)),
+            cache_write_tokens = iif(x.has_grown, sessions.cache_write_tokens + x.used_cache_write,
+                iif(x.used_input is null, x.cache_write, x.used_cache_write)),
             stated_cost_usd = coalesce(x.cost, x.stated_cost, x.used_cost),
             context_tokens = x.context_tokens,
             context_window = x.context_window,
@@ -161,13 +170,14 @@ def count(connection: sqlite3.Connection) -> None:
         from (
             select t.id, coalesce(m.message_count, e.message_count, 0) as message_count,
                 coalesce(m.copied_count, 0) as copied_count,
-                (
+                g.id is not null as has_grown,
+                iif(g.id is not null, g.prompts, (
                     select count(*) from (
                         select distinct {_LINE_OF_PROMPT} from messages p
                         where p.session_id = t.id and {_IS_PROMPT}
                         and +p.copy_of is null and +p.subagent_id is null
                     )
-                ) as prompt_count,
+                )) as prompt_count,
                 (
                     select count(*) from tool_calls c
                     where c.session_id = t.id and c.name is not null
@@ -178,8 +188,11 @@ def count(connection: sqlite3.Connection) -> None:
                 ) as tool_call_count,
                 e.input, e.output, e.cache_read, e.cache_write, e.cost, e.model,
                 e.context_tokens, e.context_window,
-                u.input as used_input, u.output as used_output, u.cache_read as used_cache_read,
-                u.cache_write as used_cache_write, u.cost as used_cost,
+                iif(g.id is not null, g.input, u.input) as used_input,
+                iif(g.id is not null, g.output, u.output) as used_output,
+                iif(g.id is not null, g.cache_read, u.cache_read) as used_cache_read,
+                iif(g.id is not null, g.cache_write, u.cache_write) as used_cache_write,
+                u.cost as used_cost,
                 (
                     select y.cost_usd from stated_by_model y
                     where y.session_id = t.id and y.model = ''
@@ -188,16 +201,52 @@ def count(connection: sqlite3.Connection) -> None:
             from touched_sessions t
             left join told m on m.session_id = t.id
             left join stated e on e.session_id = t.id
+            left join grown g on g.id = t.id
             left join (
                 select t.id as session_id, sum(input_tokens) as input, sum(output_tokens) as output,
                     sum(cache_read_tokens) as cache_read,
                     sum(cache_write_5m_tokens + cache_write_1h_tokens) as cache_write,
                     sum(stated_cost_usd) as cost
                 from touched_sessions t cross join responses r on r.session_id = t.id
+                where t.id not in (select id from grown)
                 group by t.id -- in whose order they come: those of one session need no sorting
             ) u on u.session_id = t.id
         ) x where x.id = sessions.id and sessions.id in (select id from touched_sessions)
     """)
+
+
+def _note_growth(connection: sqlite3.Connection, first_message_id: int) -> None:
+    """Put into `grown` what an append adds to sessions that have responses it did not change.
+
+    So their sums are those of responses, not what an application states.
+    """
+    connection.execute(
+        f"""
+        insert into grown
+        select t.id,
+            (
+                select count(*) from (
+                    -- the pluses keep SQLite from going through an index of all messages
+                    select distinct +p.file_id, +p.byte_offset from messages p
+                    where p.id >= ? and +p.session_id = t.id and {_IS_PROMPT}
+                    and p.copy_of is null and p.subagent_id is null
+                )
+            ),
+            coalesce(sum(x.input), 0), coalesce(sum(x.output), 0), coalesce(sum(x.cache_read), 0),
+            coalesce(sum(x.cache_write), 0)
+        from touched_sessions t left join spent x on x.session_id = t.id
+        where exists (
+            select 1 from responses r
+            where r.session_id = t.id and r.response_key not in (select unique_key from best)
+        )
+        and not exists (
+            select 1 from responses r
+            where r.session_id = t.id and r.stated_cost_usd is not null
+        )
+        group by t.id
+        """,
+        (first_message_id,),
+    )
 
 
 _NEWEST = "is_gone, generation desc, ended_at desc, path, root"
@@ -235,7 +284,7 @@ def refresh_sessions(connection: sqlite3.Connection, touched: Touched) -> None:
     _gather_entries(connection)
     _gather_transcripts(connection)
     _describe(connection)
-    count(connection)
+    count(connection, touched)
     _link_copies(connection)
     refresh_titles(connection)
 

@@ -47,6 +47,7 @@ FILE_BYTES = 4 * 1024
 """Added to the size of each file: a batch keeps something in memory for each of its files, and
 could otherwise have a hundred thousand of one line each."""
 
+_FEW = 1000  # messages that are counted by themselves, without those before them in their sessions
 _INDEXED_AT_ONCE = 20_000  # messages; SQLite keeps in memory what it needs to undo a statement
 
 
@@ -76,7 +77,7 @@ class Batch:
     def __post_init__(self) -> None:
         self._files: dict[int, OpenFile] = {}
         self._starts: dict[int, int] = {}  # where the rows begin that are inserted
-        self._touched = Touched()
+        self._touched = Touched(is_append=True)
         begin(self.connection)
         try:
             self._file_rows = FileRows(self.connection, self._touched, self.now)
@@ -207,6 +208,7 @@ class Batch:
         With `keeps_rows`, its rows stay, too, and only missing ones are going to be added. If it
         `is_cleared`, they are already gone.
         """
+        self._touched.is_append = False
         file = archived(source_id, claim, known)
         file.is_empty = not keeps_rows
         if not keeps_rows and not is_cleared:
@@ -293,6 +295,8 @@ class Batch:
         self.written.issues += self._file_rows.write_checkpoints(self._files.values())
         changes.note_files(self.connection, self._starts)
         self._touched.first_message_id = self._buffer.first_id
+        if self._buffer.next_id - self._buffer.first_id > _FEW:
+            self._touched.is_append = False
         if not self.is_derived_later:
             refresh(self.connection, self._touched)
 

@@ -1207,6 +1207,7 @@ class RowBuffer:
         self._file_rows.refer(file)
         if file.is_empty:
             return
+        self._touched.is_append = False
         self.flush()
         for table in ("messages", "tool_calls"):
             self._connection.execute(
