@@ -283,7 +283,7 @@ def test_without_room_for_a_copy_rows_are_replaced_in_the_database(demo: Path) -
     before = dump(demo)
     execute(demo, "update messages set text = 'invented' where id % 3 = 0")
     with (
-        patch("assoc_ingest.store.swap.shutil.disk_usage", lambda _: SimpleNamespace(free=0)),
+        patch("shutil.disk_usage", lambda _: SimpleNamespace(free=0)),
         patch.object(rebuilding, "replaced") as replaced,
     ):
         rebuild(demo)
