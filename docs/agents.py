@@ -84,6 +84,8 @@ def answer() -> str:
 _NEW = {"transcript_path": "/home/ada/.claude/projects/-srv-fernhill/7d20b1c4.jsonl"}
 _MOMENTS: tuple[tuple[str, dict[str, object]], ...] = (
     ("session-start", {"hook_event_name": "SessionStart", "source": "startup"}),
+    ("prompt", {"hook_event_name": "UserPromptSubmit",
+                "prompt": "Do bean seedlings die below zero?", **_NEW}),
     ("tool", {"hook_event_name": "PreToolUse", "tool_name": "Edit",
               "tool_input": {"file_path": "calendar.py"}, **_NEW}),
     ("tool", {"hook_event_name": "PreToolUse", "tool_name": "Bash",

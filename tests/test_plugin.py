@@ -32,9 +32,9 @@ FILES = {
                 f"skills/{NAME}/SKILL.md"},
 }  # fmt: skip
 EVENTS = {
-    "claude": {"SessionStart", "PreToolUse", "PreCompact", "SessionEnd"},
-    "codex": {"SessionStart", "PreToolUse", "PreCompact"},
-    "gemini": {"SessionStart", "PreCompress", "SessionEnd"},
+    "claude": {"SessionStart", "UserPromptSubmit", "PreToolUse", "PreCompact", "SessionEnd"},
+    "codex": {"SessionStart", "UserPromptSubmit", "PreToolUse", "PreCompact"},
+    "gemini": {"SessionStart", "BeforeAgent", "PreCompress", "SessionEnd"},
     "copilot": {"sessionStart", "PreCompact", "SessionEnd"},
 }
 """The hooks of a plugin, as the documents of each agent name them."""
@@ -93,6 +93,7 @@ def test_what_a_plugin_runs_answers(agent: str, shell: Shell, tmp_path: Path) ->
     assert shell("plugin", "install", *options) == 0
     for event, command in commands(place).items():
         name = {"hook_event_name": event, "session_id": "new"}
+        name["prompt"] = "can kale stand frost?"
         name |= {"tool_input": {"file_path": "calendar.py"}, "transcript_path": "/nowhere"}
         given = {"cwd": "/srv/fernhill", **({"sessionId": "new"} if event[0] == "s" else name)}
         done = subprocess.run(
@@ -102,6 +103,8 @@ def test_what_a_plugin_runs_answers(agent: str, shell: Shell, tmp_path: Path) ->
         assert (done.returncode, done.stderr) == (0, "")
         if event.lower() == "sessionstart":
             assert "Our planting calendar" in done.stdout
+        elif event in ("UserPromptSubmit", "BeforeAgent"):
+            assert "Kale can stand frost" in done.stdout
         elif event == "PreToolUse":
             assert "edited it" in done.stdout
         else:

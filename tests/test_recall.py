@@ -194,6 +194,51 @@ def test_how_it_ended_is_said(home: Path, hook: Hook, shell: Shell) -> None:
     assert "0b7c2f4e:2 last command failed (exit 2)\n> make test" in text
 
 
+# -- something was typed --------------------------------------------------------------------------
+
+
+def typed(prompt: str, **more: Any) -> dict[str, Any]:
+    return event("UserPromptSubmit", prompt=prompt, transcript_path="/nowhere", **more)
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_prompt_is_told_what_was_said_of_it(hook: Hook, shell: Shell) -> None:
+    given = typed("Do bean seedlings die below zero?", cwd="/srv/fernhill")
+    text = hook("prompt", given)
+    assert "\n5e1f0c9a:1\n> " in text
+    assert "Bean seedlings die at once." in text
+    assert "chat-177" not in text  # an app has the same conversation
+    for reference in references(text):
+        assert shell("show", reference) == 0
+    assert hook("prompt", given | {"hook_event_name": "BeforeAgent"}) == text
+    mine = "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e301"
+    assert "5e1f0c9a" not in hook("prompt", given | {"session_id": mine})
+    assert hook("prompt", given | {"cwd": "/srv/other"}) == ""
+
+
+@pytest.mark.usefixtures("demo")
+@pytest.mark.parametrize(
+    "prompt",
+    ["", " ", "yes", "go on", "please fix the login page of the shop", "commit this",
+     "What about the calendar?", "kale", "-", "\"", "AND OR NOT", "kind:prompt", "(kale) {frost}",
+     "\0 kale \0 frost", "植物", "🌱" * 9_000, "zero " * 9_000, "NEAR(kale zero)", EVIL],
+    ids=range(19),
+)  # fmt: skip
+def test_a_prompt_with_weak_evidence_is_met_with_silence(prompt: str, hook: Hook) -> None:
+    assert hook("prompt", typed(prompt, cwd="/srv/fernhill")) == ""
+
+
+@pytest.mark.usefixtures("demo")
+def test_a_conversation_is_told_of_another_once(hook: Hook, tmp_path: Path) -> None:
+    given = typed("Do bean seedlings die below zero?", cwd="/srv/fernhill")
+    transcript = tmp_path / "transcript.jsonl"
+    given["transcript_path"] = str(transcript)
+    text = hook("prompt", given)
+    transcript.write_bytes(jsonl({"type": "attachment", "content": [text]}))
+    assert hook("prompt", given) == ""
+    assert hook("prompt", given | {"transcript_path": None}) == ""  # nobody can tell
+
+
 # -- a tool is about to be called ------------------------------------------------------------------
 
 
@@ -404,6 +449,7 @@ def test_whatever_is_written_it_is_silent(data: bytes, hook: Hook) -> None:
     assert hook("session-start", data) == ""
     assert hook("compact", data) == ""
     assert hook("tool", data) == ""
+    assert hook("prompt", data) == ""
 
 
 VALUES = st.recursive(
@@ -421,7 +467,7 @@ LIKELY = st.sampled_from(
 
 
 @given(
-    st.sampled_from(["session-start", "tool", "compact"]),
+    st.sampled_from(["session-start", "prompt", "tool", "compact"]),
     st.dictionaries(st.sampled_from(FIELDS), LIKELY | VALUES),
 )
 def test_any_object_gets_a_short_answer_or_none(

@@ -150,3 +150,12 @@ where t.action = 'run'
   and r.copy_of is null
 order by t.started_at desc, t.id desc
 limit cast(coalesce(nullif(:limit, ''), 20) as integer)
+
+-- name: recall_linked
+-- Conversations that another program recorded, too
+-- Of the sessions with the keys :keys, a JSON array, those that stand for the conversation of another.
+select s.session_key
+from sessions s
+join sessions l on l.id = s.linked_session_id
+where s.session_key in (select value from json_each(nullif(:keys, '')))
+  and l.message_count > 0

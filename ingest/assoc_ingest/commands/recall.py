@@ -16,10 +16,10 @@ _PATIENCE = 100  # milliseconds
 @click.command()
 @click.option(
     "--hook",
-    type=click.Choice(["session-start", "tool", "compact"]),
+    type=click.Choice(["session-start", "prompt", "tool", "compact"]),
     required=True,
-    help="The moment: a conversation begins, a tool is about to be called, or a summary replaces "
-    "messages.",
+    help="The moment: a conversation begins, something was typed, a tool is about to be called, or "
+    "a summary replaces messages.",
 )
 @database_option
 @click.pass_context

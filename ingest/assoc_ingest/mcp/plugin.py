@@ -59,7 +59,7 @@ def how_to_use(agent: str, directory: Path) -> str:
 
 
 def _claude(options: Sequence[str]) -> dict[str, object]:
-    events = ("SessionStart", "PreToolUse", "PreCompact", "SessionEnd")
+    events = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PreCompact", "SessionEnd")
     return {
         ".claude-plugin/plugin.json": {**_manifest(), "author": _AUTHOR},
         ".claude-plugin/marketplace.json": _MARKETPLACE,
@@ -70,6 +70,7 @@ def _claude(options: Sequence[str]) -> dict[str, object]:
 
 def _codex(options: Sequence[str]) -> dict[str, object]:
     inner = f"plugins/{NAME}"
+    events = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PreCompact")
     listed = {
         "name": NAME,
         "source": {"source": "local", "path": f"./{inner}"},
@@ -80,13 +81,13 @@ def _codex(options: Sequence[str]) -> dict[str, object]:
     return {
         ".agents/plugins/marketplace.json": {"name": NAME, "plugins": [listed]},
         f"{inner}/.codex-plugin/plugin.json": {**_manifest(), **paths},
-        f"{inner}/hooks/hooks.json": _hooks(("SessionStart", "PreToolUse", "PreCompact"), options),
+        f"{inner}/hooks/hooks.json": _hooks(events, options),
         f"{inner}/.mcp.json": servers(["mcp", *options]),
     }
 
 
 def _gemini(options: Sequence[str]) -> dict[str, object]:
-    events = ("SessionStart", "PreCompress", "SessionEnd")
+    events = ("SessionStart", "BeforeAgent", "PreCompress", "SessionEnd")
     return {
         "gemini-extension.json": {**_manifest(), **servers(["mcp", *options])},
         "hooks/hooks.json": _hooks(events, options, second=1000),
@@ -113,6 +114,7 @@ def _manifest() -> Object:
 
 _MOMENTS = {
     "SessionStart": "session-start", "sessionStart": "session-start", "PreToolUse": "tool",
+    "UserPromptSubmit": "prompt", "BeforeAgent": "prompt",
 }  # fmt: skip
 """The moment that an event is; the others are before something ends."""
 
