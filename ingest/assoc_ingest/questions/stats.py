@@ -27,6 +27,11 @@ _KEYS = {
 }  # fmt: skip
 """The columns that tell the rows of a report apart; `usage_partial` has them, too."""
 _ESTIMATES = ("estimated_output_tokens", "estimated_cost_usd")
+_USED = (
+    *("cost_usd", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"),
+    *("responses", "sessions", "unpriced", "partial"),
+)
+"""What is said of all rows: their sums, but for the sessions, which can occur in several."""
 _SUMS = ("calls", "errors", "declined")  # columns of tool calls that add up
 
 Row = Sequence[object]
@@ -154,7 +159,12 @@ def _total(
     from ..ask.usage import Spent, estimate
 
     if by != "tool":
-        total = dict(sql.ask(connection, "pages/usage_total", **parameters).fetchone())
+        cells = [dict(zip(names, row, strict=True)) for row in rows]
+        total: dict[str, Any] = {name: _sum_of(cell.get(name) for cell in cells) for name in _USED}
+        cost = total["cost_usd"]
+        total = {name: value or 0 for name, value in total.items()}
+        total["cost_usd"] = None if cost is None else round(cost, 6)
+        (total["sessions"],) = sql.ask(connection, "pages/usage_sessions", **parameters).fetchone()
         known = Spent(*(total[name] for name in Spent._fields[: Spent._fields.index("estimate")]))
         partial = []
         if known.partial:
