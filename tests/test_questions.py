@@ -237,6 +237,11 @@ def test_costs_and_the_state_of_the_index_have_pages(shell: Shell, tmp_path: Pat
         site.get(f"{base}/stats?since=2031-01-01").words.split()
     )
     assert site.get(f"{base}/stats?by=colour").status == 400
+    assert site.get(f"{base}/stats?since=soon").status == 400
+    chosen = site.get(f"{base}/stats?by=model&since=2026-01&source=claude")
+    assert "Source claude × , remove this filter From 2026-01 (2026-01-01) ×" in chosen.words
+    assert f"{base}/stats?by=model&since=2026-01" in chosen.links(), "without the source"
+    assert f"{base}/stats?by=model" in chosen.links(), "without all"
     state = site.get(f"{base}/status").words
     assert "Last sync" in state
     assert str(home) in state

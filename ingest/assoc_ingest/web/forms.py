@@ -53,9 +53,12 @@ FIELDS = {
 def of_parameter(parameter: Parameter) -> Field:
     """Return the field for a parameter of a question."""
     name, about = parameter.name, parameter.field.about
+    if parameter.filters:
+        return FIELDS[name]._replace(about=about)
     label = parameter.field.label or name.replace("_", " ").capitalize()
+    kind = "flag" if parameter.type is bool else "text"
     choices = {one: one for one in parameter.choices}
-    return Field(name, label, choices=choices, about=about, is_required=parameter.is_required)
+    return Field(name, label, "", kind, choices, about=about, is_required=parameter.is_required)
 
 
 def chips(

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
 from .. import sql
+from ..ask.filters import Filters
 from ..questions import QUESTIONS
 from ..questions.question import Parameter, Question, Reader, context, named
 from ..sql import Query
 from . import pages, search_page
-from .forms import FIELDS, Field, of_parameter
+from .forms import FIELDS, Field, chips, of_parameter
 from .pages import PageError
-from .urls import Paths
+from .urls import Paths, with_query
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -64,6 +64,9 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
     number = pages.page_number(request.args.get("page"))
     size = question.sizes["web"]
 
+    def without(*names: str) -> str:
+        return with_query(here, {**given, **dict.fromkeys(names)})
+
     def read(connection: sqlite3.Connection) -> dict[str, object]:
         start = (number - 1) * size.items
         reader = Reader(connection, size.items, size.each, (start,), has_disk=False)
@@ -78,14 +81,18 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
         "fields": [*map(of_parameter, parameters)],
         "given": {one.name: given[one.name] or one.default or "" for one in parameters},
         "number": number,
-        "page_address": lambda page: f"{here}?{urlencode({**given, 'page': page})}",
+        "page_address": lambda page: with_query(here, {**given, "page": page}),
         "body": None,
+        "chosen": [],
         "has_more": False,
     }
     tables = (*TABLES, *question.tables)
     await pages.read(datasette, request, database, tables, lambda connection: None)
     if is_asked:
         shown |= await pages.read(datasette, request, database, tables, read)
+        filters = Filters.of({one.name: given[one.name] for one in parameters if one.filters})
+        shown["chosen"] = list(chips(filters, without, {}))
+        shown["without_all"] = without(*filters.given())
     return await pages.page(datasette, request, "question", shown)
 
 
