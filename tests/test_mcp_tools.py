@@ -12,6 +12,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -542,6 +543,42 @@ def test_what_was_just_written_is_found(growing: Path, tmp_path: Path) -> None:
     found = ask("search", query="frost")
     assert {item["key"] for item in found["items"]} == {SESSION[:8], OTHER[:8]}
     assert found["coverage"] == {"state": "complete", "missing": []}
+
+
+def test_the_conversation_that_asks_is_left_out_unless_it_is_wanted(
+    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    now = datetime.now(UTC)
+    here = {"cwd": str(tmp_path)}
+
+    def said(key: str, minutes: int, text: str, **fields: str) -> None:
+        moment = f"{now - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%S.000Z}"
+        line = {**user(text, f"u-{key}", sessionId=key, **fields), "timestamp": moment}
+        write(tmp_path / "home", f"{PROJECT}/{key}.jsonl", line)
+
+    said(SESSION, 1, "where did we plant the kale", **here)
+    said(OTHER, 30, "the kale is in bed two", **here)
+    said(THIRD, 1, "kale again", cwd="/elsewhere")
+    index = made(tmp_path, template, [tmp_path / "home"])
+    ask = calls(index)
+
+    def found(**given: object) -> set[str]:
+        return {item["key"] for item in ask("search", query="kale", **given)["items"]}
+
+    assert found() == {OTHER[:8], THIRD[:8]}
+    left_out = f"Left out as the conversation that asks: {SESSION[:8]}."
+    assert left_out in ask("search", query="kale")["said"]
+    assert found(include_current=True) == {SESSION[:8], OTHER[:8], THIRD[:8]}
+    assert found(session=SESSION) == {SESSION[:8]}
+    # What only the one who asks has said is nowhere.
+    answer = ask("search", query="where did we plant turnips or kale")
+    assert "notes" in answer
+    assert {*answer["relaxed"]["missing"]} == {"plant", "turnips"}
+    monkeypatch.setenv("CLAUDE_SESSION_ID", THIRD)
+    assert found() == {OTHER[:8]}
+    assert "notes" not in ask("search", query="bed")
+    index.close()
 
 
 def test_a_file_is_found_that_was_made_in_the_same_tick_of_the_clock_as_another(

@@ -89,6 +89,16 @@ select
 from json_each(coalesce(nullif(:keys, ''), '[]')) k
 cross join sessions s on s.session_key = k.value
 
+-- name: asking
+-- Conversations that may be the one that asks
+-- The one with the key :session_key, and those in the directory :cwd in which something happened since
+-- :since.
+select s.session_key
+from sessions s
+left join projects p on p.id = s.project_id
+where s.session_key = :session_key
+   or (s.ended_at >= :since and coalesce(s.cwd, p.path) = :cwd)
+
 -- name: session_find
 -- Find in one conversation
 -- Places in the files of the conversation :session, its subagents included, whose texts match an

@@ -275,6 +275,10 @@ class Candidates:
     """The most hits that are shown."""
     newest: bool = False
     """Are the newest messages wanted instead of the best?"""
+    left_out: frozenset[str] = frozenset()
+    """Keys of sessions that are not searched."""
+    met: set[str] = field(default_factory=set)
+    """Those of them in which something was found."""
     is_cut: bool = False
     """Did a question have more rows than its limit?"""
     _parameters: Parameters = field(default_factory=dict)
@@ -465,6 +469,9 @@ class Candidates:
             parameters |= {"scope": scope, "limit": limit}
             rows = self.connection.execute(text, parameters).fetchall()
             found = [Candidate(row, scope) for row in rows]
+            if self.left_out:
+                self.met |= {one.row["session_key"] for one in found} & self.left_out
+                found = [one for one in found if one.row["session_key"] not in self.left_out]
             shown = self._but_in_tags(found, holds) if holds is not None else found
             is_cut = len(rows) == limit
             if not is_cut or 2 * len(shown) > limit or limit >= _MOST_TAGGED:

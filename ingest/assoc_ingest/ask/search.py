@@ -384,14 +384,20 @@ _CORRECTED_COUNTS = 0.5
 class Evidence:
     """How much of a query a text holds, from 0 to 1."""
 
-    def __init__(self, terms: Terms, relaxed: Relaxed | None, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        relaxed: Relaxed | None,
+        vocabulary: Vocabulary,
+        candidates: Candidates,
+    ) -> None:
         corrected = relaxed.corrected if relaxed else {}
         self._words = [
             (
                 Places(form for form in word.forms if not form.has_cjk),
                 [fold(form.text) for form in word.forms if form.has_cjk],
                 Places(map(Term, corrected.get(word.name, ()))),
-                _weight(word, vocabulary),
+                _weight(word, vocabulary, candidates),
             )
             for word in words_of(terms.content)
         ]
@@ -409,9 +415,12 @@ class Evidence:
                 yield _CORRECTED_COUNTS * weight
 
 
-def _weight(word: Word, vocabulary: Vocabulary) -> float:
+def _weight(word: Word, vocabulary: Vocabulary, candidates: Candidates) -> float:
     rarity = min(vocabulary.rarity([form]) for form in word.forms)
-    is_nowhere = rarity >= vocabulary.rarest
+    # What the one who asks has just typed is in the vocabulary, but in no message that is searched.
+    is_nowhere = rarity >= vocabulary.rarest or (
+        bool(candidates.left_out) and not candidates.has_any(word.forms)
+    )
     return math.sqrt(rarity) * (_NOWHERE_COUNTS if is_nowhere else 1)
 
 
@@ -860,6 +869,7 @@ def find(
     raw: bool = False,
     closest: bool = True,
     newest: bool = False,
+    left_out: frozenset[str] = frozenset(),
     clean: Callable[[str], str] | None = None,
 ) -> Ranking:
     """Return the hits of a query in order, at least `limit` conversations if there are as many.
@@ -869,21 +879,24 @@ def find(
     much matches, `newest` takes the newest matches instead of the best. Only the first words of a
     very long query are used. `raw` takes the query as an FTS5 expression, whose words rank what it
     finds, and raises UsageError if it is none, or too long. A filter that names nothing raises
-    UsageError or NotFoundError. `clean` masks what no snippet may show.
+    UsageError or NotFoundError. Sessions with the keys `left_out` are not searched. `clean` masks
+    what no snippet may show.
     """
     filters = filters or Filters()
     expression = bindable(query) if raw else None
     terms = query_parser.parse(query) if expression is None else query_parser.parse_raw(expression)
     notes: list[str] = []
     if terms.without and not terms.fields and '-"' not in query:  # no command has -"a phrase"
-        typed = _as_it_stands(connection, query, filters)
+        typed = _as_it_stands(connection, query, filters, left_out)
         if typed is not None:
             word = terms.without[0].text
             notes.append(f"Nothing is excluded: a message contains -{word} as it stands.")
             terms = typed
     scopes = (TOOLS,) if tools else (SAID, TOOLS)
     filters = filters.limited_by(terms.fields)
-    candidates = _candidates(connection, filters, terms, max(limit, most), newest)
+    candidates = replace(
+        _candidates(connection, filters, terms, max(limit, most), newest), left_out=left_out
+    )
     with vocabulary(connection) as words:
         search = _Search(
             terms, candidates, words, limit, most, scopes, closest and not raw, expression
@@ -892,7 +905,7 @@ def find(
         search.relax()
         groups = search.groups()
         why = search.why_nothing() if search.is_asked and not groups else None
-        evidence = Evidence(terms, search.question, words)
+        evidence = Evidence(terms, search.question, words, candidates)
     return Ranking(
         candidates, terms, groups, in_one_list(groups),
         Marker(terms, search.question, clean), evidence, search.question,
@@ -907,13 +920,15 @@ def _candidates(
     return Candidates(connection, filters, literal, limit, newest)
 
 
-def _as_it_stands(connection: sqlite3.Connection, query: str, filters: Filters) -> Terms | None:
+def _as_it_stands(
+    connection: sqlite3.Connection, query: str, filters: Filters, left_out: frozenset[str]
+) -> Terms | None:
     """Return a query with its `-words` as words if something holds all of it as it was typed.
 
     That is a command that was copied: `go mod download -modcacherw` excludes nothing.
     """
     terms = query_parser.parse(f"-- {query}")
-    candidates = _candidates(connection, filters, terms, 0)
+    candidates = replace(_candidates(connection, filters, terms, 0), left_out=left_out)
     for scope in (SAID, TOOLS):
         found = candidates.with_all(terms, scope, _MOST)
         if any(candidate.row["verbatim"] for candidate in found):
@@ -1011,7 +1026,7 @@ class _Search:
             why = self._why_nothing(closest=True)._replace(is_close=True)
         if self.expression is not None:
             return why
-        everything = Candidates(candidates.connection, Filters())
+        everything = replace(candidates, filters=Filters())
         words = words_of(self.terms.content)
         nowhere = tuple(word.name for word in words if not everything.has_any(word.forms))
         return why._replace(words=nowhere)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import sqlite3
@@ -12,8 +13,9 @@ from pathlib import Path
 
 from .. import sql, terminal
 from ..ask.projects import find_projects
+from ..ask.times import since
 from ..errors import AssocIngestError, NotFoundError, UsageError, as_known
-from ..paths import identity
+from ..paths import here, identity
 from ..questions.fit import Standing
 from ..secrets.mask import redact
 from ..store.database import open_reader
@@ -182,6 +184,11 @@ def _rule(table: str, columns: list[str], rules: dict[str, str]) -> str:
 # The database behind the tools: opened once, current for each call, limited if it has to be.
 
 
+_NAMED_BY = ("CLAUDE_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID")
+"""Variables of the environment in which a client may name its conversation."""
+
+_JUST_NOW = "10m"
+
 Look = Callable[[], list[str]]
 """Reads what is new; returns a sentence for each thing that was not read."""
 
@@ -263,6 +270,19 @@ class Index:
         if row["unparsed"]:
             missing.append(f"{terminal.many(row['unparsed'], 'record')} could not be parsed.")
         return Standing(fresh, tuple(missing))
+
+    def own(self) -> frozenset[str]:
+        """Return the keys of the conversations that may be the client's own.
+
+        That is the one that it names, and any in its directory in which something just happened.
+        """
+        rows = sql.ask(
+            self.connection, "pages/asking",
+            session_key=next(filter(None, map(os.environ.get, _NAMED_BY)), None),
+            cwd=str(directory) if (directory := here()) else None,
+            since=since(_JUST_NOW),
+        )  # fmt: skip
+        return frozenset(row["session_key"] for row in rows)
 
     def run_sql(self, statement: str, limits: Limits, skip: int) -> Rows:
         """Run SQL that an agent wrote, where nothing else runs. Raises as `SqlProcess.run` does."""

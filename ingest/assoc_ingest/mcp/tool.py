@@ -265,6 +265,8 @@ def _property(parameter: Parameter) -> Object:
     if parameter.choices:
         about = f"{field.about} Default {parameter.default}."
         return {**TEXT, "enum": list(parameter.choices), "description": about}
+    if parameter.type is bool:
+        return {"type": "boolean", "description": field.about}
     if parameter.type is int:
         return number(field.about, field.most, field.least)
     return {**TEXT, "description": field.about}
@@ -287,6 +289,7 @@ def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
         index.is_limited,
         is_program=True,
         budget=int(str(arguments.get("max_chars", DEFAULT_CHARS))),
+        own=index.own,
     )
     found = question.ask(reader, **given)
     continued, start = getattr(found, "_continued", None), 0

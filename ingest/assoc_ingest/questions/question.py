@@ -78,6 +78,8 @@ class Reader:
     """Is called with the bytes that were read, and with all of them, where that takes long."""
     budget: int | None = None
     """Characters of the whole answer, if an agent gets it."""
+    own: Callable[[], frozenset[str]] = frozenset
+    """Finds the keys of the conversations that may be the one that asks."""
 
     @property
     def start(self) -> int:

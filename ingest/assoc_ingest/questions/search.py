@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,7 +24,7 @@ from .question import WHY_NOTHING, Field, FilterFields, Reader, Size, question
 
 if TYPE_CHECKING:
     from ..ask.filters import Filters
-    from ..ask.search import SearchResult
+    from ..ask.search import Ranking, SearchResult
     from ..terminal import Paint
 
 FILTERS = (
@@ -253,6 +253,9 @@ def search(
         str | None,
         Field("With --remote: only what this machine pushed, by its label.", is_option=True),
     ] = None,
+    include_current: Annotated[
+        bool, Field("Search your own conversation, too.", is_for_agents=True)
+    ] = False,
 ) -> Search | Hits:
     """Search conversations, plans, tasks and notes.
 
@@ -280,10 +283,13 @@ def search(
             query, filters, limit=most, tools=tools, origin=origin, shown=reader.each
         )
     else:
+        own = frozenset() if include_current or filters.session else reader.own()
         ranking = find(
-            reader.db, query, filters, limit=most, tools=tools, raw=raw, clean=reader.mask
-        )
+            reader.db, query, filters, limit=most, tools=tools, raw=raw, left_out=own,
+            clean=reader.mask,
+        )  # fmt: skip
         result = ranking.read(most, reader.each, with_resume=reader.is_program)
+        result = replace(result, notes=(*result.notes, *_left_out(reader, ranking)))
     if not reader.each:
         hits = [*reader.page(result.hits)]
         hits = hits if result.has_lines else with_lines(reader.db, hits)
@@ -357,6 +363,14 @@ def _relaxed(reader: Reader, result: SearchResult) -> dict[str, object] | None:
         for word, meant in result.relaxation.corrected.items()
     }
     return {**relaxed, "corrected": {word: words for word, words in here.items() if words}}
+
+
+def _left_out(reader: Reader, ranking: Ranking) -> Iterator[str]:
+    from ..ask.refs import short_key
+
+    if keys := sorted(ranking.candidates.met):
+        named = ", ".join(short_key(reader.db, key) for key in keys)
+        yield f"Left out as the conversation that asks: {named}. include_current searches it, too."
 
 
 def _in_short(text: str) -> str:
