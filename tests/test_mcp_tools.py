@@ -495,6 +495,16 @@ def test_an_answer_says_how_strong_its_evidence_is(demo: Call) -> None:
     assert demo("search", query="xyzzy")["evidence"] == "none"
 
 
+def test_a_client_can_give_other_phrasings(demo: Call) -> None:
+    query = "sprinkling schedule"
+    assert demo("search", query=query)["evidence"] == "none"
+    answer = demo("search", query=query, also=["water the herb spiral", "planting calendar"])
+    assert answer["evidence"] == "strong"
+    assert any("herb spiral" in str(item["title"]) for item in answer["items"][:2])
+    wrong = demo("search", query=query, also=["water"] * 5)
+    assert wrong["error"]["message"] == "also can be given 4 times."
+
+
 def test_a_filter_that_leaves_nothing_is_not_told_as_words_that_are_nowhere(demo: Call) -> None:
     answer = demo("search", query="frost", source="pi", until="2020-01-01")
     assert answer["nothing"]["words"] == []

@@ -22,9 +22,10 @@ from tests.support.writing import TRANSCRIPT, assistant, at, call, result, user,
 from assoc_ingest.ask import candidates, hits
 from assoc_ingest.ask import query as stems
 from assoc_ingest.ask.filters import Filters
-from assoc_ingest.ask.matches import plain
+from assoc_ingest.ask.matches import OPEN, plain
 from assoc_ingest.ask.query import parse
-from assoc_ingest.ask.search import SearchResult
+from assoc_ingest.ask.search import SearchResult, fused
+from assoc_ingest.ask.search import find as ranked
 from assoc_ingest.ask.times import until
 from assoc_ingest.errors import NotFoundError, UsageError
 from assoc_ingest.questions.question import Reader, named
@@ -351,6 +352,38 @@ def test_matches_are_weak_that_lack_what_the_question_is_about(
 def test_evidence_counts_what_one_message_says_with_its_title(ask: Ask) -> None:
     assert ask("smaller base frobnicated").evidence == "strong"
     assert ask("quotes seedlings frobnicated gizmos widgets").evidence == "weak"
+
+
+# -- several phrasings -----------------------------------------------------------------------------
+
+
+def test_other_phrasings_find_what_the_first_one_lacks(connection: sqlite3.Connection) -> None:
+    def found(query: str, *also: str) -> SearchResult:
+        rankings = [ranked(connection, text) for text in (query, *also)]
+        return fused(rankings).read(10)
+
+    alone = found("segfault of the tokenizer")
+    assert (keys(alone), alone.evidence) == ([], "none")
+    both = found("segfault of the tokenizer", "parser crashes quotes", "crash of the parser")
+    assert (keys(both)[0], both.evidence) == (PARSER, "strong")
+    assert OPEN + "parser" in both.groups[0].best.snippet
+    # What two of three find stands before what one finds best.
+    assert keys(found("docker image", "workers hang", "acquire_connection"))[0] == POOL
+    several = found("docker image", "connection pool")
+    assert sorted(keys(several)[:2], key=str) == [POOL, DOCKER]
+    assert several.count == sum(len(group.hits) + group.more for group in several.groups)
+    places = [(hit.what, hit.id) for hit in several.hits]
+    assert len(places) == len({*places})
+
+
+def test_other_phrasings_are_words_and_not_many(connection: sqlite3.Connection) -> None:
+    def check(**given: Any) -> None:
+        named("search").arguments({"query": "docker", **given})
+
+    check(also=["pool"] * 4)
+    for wrong in ({"also": ["pool"] * 5}, {"also": ["pool"], "raw": True}, {"also": [" "]}):
+        with pytest.raises(UsageError):
+            check(**wrong)
 
 
 # -- the language ----------------------------------------------------------------------------------

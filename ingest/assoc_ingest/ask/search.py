@@ -28,6 +28,7 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import chain
@@ -520,6 +521,13 @@ class Marker:
         ]
         self.present: set[str] = set()
         """Names of the words that the texts held so far."""
+        self._others: tuple[Marker, ...] = ()
+
+    def with_those_of(self, others: Iterable[Marker]) -> Marker:
+        """Return a marker that marks the words of other queries, too."""
+        marker = copy(self)
+        marker._others = tuple(others)
+        return marker
 
     def snippet(self, ranked: Ranked, text: str) -> str:
         """Return the piece of the text of a hit, its matches marked."""
@@ -536,6 +544,12 @@ class Marker:
         )
 
     def _spans(self, ranked: Ranked, text: str) -> Sequence[Span]:
+        spans = [*self._own_spans(ranked, text)]
+        for other in self._others:
+            spans += other._own_spans(ranked, text)
+        return spans
+
+    def _own_spans(self, ranked: Ranked, text: str) -> Sequence[Span]:
         if ranked.why == RELAXED:
             self.look(text)
             spans = self._any.some(text)
@@ -745,6 +759,7 @@ _MOST_RELAXED = 400
 _MOST_OF_TITLES = 20
 _MOST_IN_ALL = 2_000  # candidates of one question if many conversations are asked for
 _PER_CONVERSATION = 20
+_FLATTENING = 60  # of reciprocal ranks, as is usual: so much do several mentions count
 
 
 @dataclass(frozen=True, slots=True)
@@ -767,6 +782,8 @@ class Ranking:
     """Are there more hits with all words than were listed?"""
     is_part: bool = False
     """Was it narrowed? A word that is missing here may occur in the rest."""
+    of: tuple[Ranking, ...] = ()
+    """Those of several phrasings, of which this one is made."""
 
     def narrowed(self, facets: Facets, wanted: Mapping[str, frozenset[str]]) -> Ranking:
         """Return the hits that have these values."""
@@ -814,6 +831,8 @@ class Ranking:
 
     def _evidence(self) -> str:
         """Say how strong the evidence of the first conversations is."""
+        if self.of:
+            return min((one._evidence() for one in self.of), key=(STRONG, WEAK, NONE).index)
         if not self.groups:
             return NONE
         first = [cluster.best for cluster in self.groups[:_LOOKED_AT]]
@@ -856,6 +875,33 @@ def _group(cluster: Cluster, hits: dict[tuple[str, int], Hit], each: int) -> Gro
             distinct.setdefault(hit.snippet, hit)
     best = tuple(distinct.values())
     return Group(cluster.session_key, best[0].title, best, len(cluster.hits) - len(best))
+
+
+def fused(rankings: Sequence[Ranking]) -> Ranking:
+    """Return what several phrasings of a question found, the most agreed on first.
+
+    A conversation gets the sum of its reciprocal ranks: scores of different queries don't compare.
+    """
+    first, *others = rankings
+    merged: dict[object, Cluster] = {}
+    scores: Counter[object] = Counter()
+    for ranking in rankings:
+        for place, cluster in enumerate(ranking.groups, 1):
+            key = conversation(cluster.best.candidate)
+            scores[key] += 1 / (_FLATTENING + place)  # type: ignore[assignment]
+            into = merged.setdefault(key, Cluster([]))
+            known = {one.candidate.place for one in into.ranked}
+            into.ranked += [one for one in cluster.hits if one.candidate.place not in known]
+    groups = sorted(merged.values(), key=lambda one: -scores[conversation(one.best.candidate)])
+    return replace(
+        first,
+        groups=groups,
+        hits=[one.best for one in groups] + [hit for one in groups for hit in one.ranked[1:]],
+        marker=first.marker.with_those_of(one.marker for one in others),
+        nothing=first.nothing if not groups else None,
+        is_cut=any(one.is_cut for one in rankings),
+        of=tuple(rankings),
+    )
 
 
 def find(

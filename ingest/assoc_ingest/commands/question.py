@@ -130,6 +130,10 @@ def _option(parameter: Parameter) -> Callable[[Callable[..., int]], Callable[...
         )
     if parameter.filters:
         return filter_option(name)
+    if get_origin(parameter.type) is list:
+        return click.option(
+            f"--{name}", multiple=True, metavar=field.name or None, help=field.about
+        )
     is_project = isinstance(field, ProjectField)
     return click.option(
         f"--{name.replace('_', '-')}",

@@ -253,14 +253,14 @@ def asking(name: str) -> Tool:
 
 
 def _argument(parameter: Parameter) -> str:
-    return f"{parameter.name}s" if parameter.type is list else parameter.name
+    return f"{parameter.name}s" if parameter.filters and parameter.type is list else parameter.name
 
 
 def _property(parameter: Parameter) -> Object:
     field = parameter.field
     if parameter.name == "project":
         return PROJECT
-    if parameter.type is list:
+    if list in (parameter.type, get_origin(parameter.type)):
         return {"type": "array", "items": TEXT, "description": field.about}
     if parameter.choices:
         about = f"{field.about} Default {parameter.default}."

@@ -40,6 +40,7 @@ _FURTHEST = 1_000  # conversations that cursors lead to
 _LONGEST_ECHO = 200  # letters of a query that a message repeats
 _KINDS = {"session": "title", "tool_result_file": "output"}
 _RELAXED = "relaxed"
+_MOST_PHRASINGS = 4
 _IN_BLOCK, _WITH_FEW, _FEW = 2, 3, 3  # hits of a conversation; one more if there are few
 _SNIPPET_LINES = 3
 _INDENT = "    "
@@ -207,11 +208,19 @@ class Hits:
         return [*self._result.said(), f"No hits for {self._query}."]
 
 
-def _check(query: str, raw: bool, remote: bool, origin: str | None, **_: object) -> None:
+def _check(
+    query: str, raw: bool, remote: bool, origin: str | None, also: Sequence[str] | None, **_: object
+) -> None:
     from ..errors import UsageError
 
-    if not query.strip():
+    if not all(text.strip() for text in (query, *(also or ()))):
         raise UsageError("Give at least one word to search for.")
+    if also and len(also) > _MOST_PHRASINGS:
+        raise UsageError(f"--also can be given {_MOST_PHRASINGS} times.")
+    if also and (raw or remote):
+        raise UsageError(
+            f"--also is for words; leave it out with {'--raw' if raw else '--remote'}."
+        )
     if remote and raw:
         raise UsageError("--raw is a SQLite expression; leave it out with --remote.")
     if origin is not None and not remote:
@@ -225,7 +234,8 @@ def _check(query: str, raw: bool, remote: bool, origin: str | None, **_: object)
     check=_check,
     about="Find past conversations with coding agents, and what was said in them: prompts, "
     "answers, commands and their output, plans, tasks, notes. Use it before solving a problem that "
-    "may have been solved before, and to learn why something looks the way it does. Each hit has a "
+    "may have been solved before, and to learn why something looks the way it does. For a "
+    "question, give two other phrasings in `also`: only words match, no synonyms. Each hit has a "
     "`ref`; `open` shows its context.",
     terminal=Size(10, 3), json=Size(20), mcp=Size(8, 3, 50),
 )  # fmt: skip
@@ -244,6 +254,10 @@ def search(
         Filters,
         FilterFields(FILTERS),
     ],
+    also: Annotated[
+        list[str] | None,
+        Field("Another phrasing of the same question; can be given several times.", name="TEXT"),
+    ] = None,
     tools: Annotated[bool, Field("Search only tool input and output.", is_option=True)] = False,
     raw: Annotated[bool, Field("Interpret QUERY as an FTS5 expression.", is_option=True)] = False,
     remote: Annotated[
@@ -268,7 +282,7 @@ def search(
       assoc-ingest search how did we fix the deadlock
       assoc-ingest search '"connection refused" -docker since:2w project:shop'
     """
-    from ..ask.search import find, with_lines
+    from ..ask.search import find, fused, with_lines
     from ..errors import UsageError
 
     if reader.each and reader.start > _FURTHEST:
@@ -284,10 +298,14 @@ def search(
         )
     else:
         own = frozenset() if include_current or filters.session else reader.own()
-        ranking = find(
-            reader.db, query, filters, limit=most, tools=tools, raw=raw, left_out=own,
-            clean=reader.mask,
-        )  # fmt: skip
+        rankings = [
+            find(
+                reader.db, text, filters, limit=most, tools=tools, raw=raw, left_out=own,
+                clean=reader.mask,
+            )
+            for text in (query, *(also or ()))
+        ]  # fmt: skip
+        ranking = fused(rankings) if also else rankings[0]
         result = ranking.read(most, reader.each, with_resume=reader.is_program)
         result = replace(result, notes=(*result.notes, *_left_out(reader, ranking)))
     if not reader.each:
