@@ -316,6 +316,7 @@ def test_what_a_server_logs_is_harmless(filled: Path, tmp_path: Path) -> None:
 _CALLS: list[tuple[str, dict[str, object]]] = [
     *(("recent", given) for given in ({}, {"cwd": f"/{EVIL}"}, {"project": EVIL})),
     *(("search", {"query": query, "limit": 20}) for query in ("red", "touch", EVIL)),
+    ("recap", {"since": "2020-01-01"}), ("recap", {"when": EVIL}),
     ("search", {"query": "red", "kinds": [EVIL]}),
     *(("open", {"ref": ref}) for ref in (SESSION, NAMED, PLAIN, f"{PLAIN}:1", "plan:evil", EVIL)),
     *(("blame", {"what": what}) for what in ("red", EVIL)),

@@ -121,6 +121,7 @@ def test_without_a_limit_all_of_it_can_be_seen(database: Path) -> None:
     for kind in KINDS:
         assert shown(tools, "search", query=SECRET, kinds=[kind])["items"], kind
     assert echoes(shown(tools, "recent"))
+    assert echoes(shown(tools, "recap", since="2000-01-01"))
     assert echoes(shown(tools, "open", ref=OTHER))
     assert echoes(shown(tools, "sql", query="select text from messages"))
 
@@ -161,7 +162,7 @@ WAYS: list[tuple[str, Object]] = [
         "output:x", "team:x", "5", "",
     )),
     ("recent", {}), ("recent", {"limit": 50}), ("recent", {"project": "x"}),
-    ("recent", {"cwd": "/srv"}),
+    ("recent", {"cwd": "/srv"}), ("recap", {"since": "2000-01-01"}), ("recap", {}),
     *(("sql", {"query": query}) for query in (
         "select * from messages", "select * from sessions", "select * from projects",
         "select * from files", "select * from sources", "select * from tasks",
@@ -272,7 +273,7 @@ def test_a_project_that_is_not_there_names_no_other(
 def test_what_would_name_another_project_is_not_offered(database: Path) -> None:
     tools = Tools(Index(Settings(database, project=HERE)))
     offered = {tool.described()["name"]: tool.described() for tool in tools.offered()}
-    assert set(offered) == {"recent", "search", "open", "blame", "fix", "stats", "sql"}
+    assert set(offered) == {"recent", "recap", "search", "open", "blame", "fix", "stats", "sql"}
     for name in offered:
         properties: Any = offered[name]["inputSchema"]
         assert not {"project", "cwd"} & properties["properties"].keys()

@@ -127,6 +127,7 @@ def test_a_conversation_on_several_branches_names_them_all(template: Path, tmp_p
 
 GOLDEN_CALLS: dict[str, list[Object]] = {
     "recent": [{"project": "4", "limit": 2}],
+    "recap": [{"when": "2026-03-02"}, {"when": "2026-03", "by": "repository", "limit": 2}],
     "search": [{"query": "frost warning", "limit": 2}, {"query": "frsot kale", "limit": 1}],
     "open": [{"ref": "5e1f0c9a"}, {"ref": "5e1f0c9a:8", "before": 1, "after": 1},
              {"ref": "plan:brave"}, {"ref": "a4c1e07b92d83f516"}, {"ref": "x"}],
@@ -137,6 +138,15 @@ GOLDEN_CALLS: dict[str, list[Object]] = {
     "sql": [{"query": "select kind, count(*) as messages from messages group by kind limit 3"},
             {"schema": "todos", "max_chars": 1500}, {"query": "delete from messages"}],
 }  # fmt: skip
+
+
+def test_what_a_client_is_told_of_the_tools_is_short() -> None:
+    """Each conversation of an agent pays for it."""
+
+    described = [{**tool.described(), "outputSchema": None} for tool in all_tools()]
+    texts = re.findall(r'"description": "((?:[^"\\]|\\.)*)"', json.dumps(described))
+    assert len(described) <= 8
+    assert sum(map(len, texts)) <= 8_000
 
 
 @pytest.mark.parametrize("name", [tool.name for tool in all_tools()])
@@ -220,6 +230,7 @@ def test_no_answer_is_over_its_budget(
         "search": st.fixed_dictionaries({"query": st.sampled_from(WORDS) | st.text(max_size=400)}),
         "open": st.fixed_dictionaries({"ref": st.sampled_from(refs) | st.text(max_size=400)}),
         "recent": st.fixed_dictionaries({}, optional={"limit": st.integers(1, 50)}),
+        "recap": st.fixed_dictionaries({"when": st.sampled_from(["2026", "2025-11", "today"])}),
         "blame": st.fixed_dictionaries(
             {"what": st.sampled_from(["README.md", "main.go", "a1f28397", "#7360", "calendar.py"])
              | st.text(max_size=400)}

@@ -61,7 +61,8 @@ def all_tools() -> tuple[Tool, ...]:
 
 INSTRUCTIONS = (
     "A record of past conversations with coding agents on this machine: prompts, answers, tool "
-    "calls, plans and tasks. `recent` lists recent work and open items here, `search` finds "
+    "calls, plans and tasks. `recent` lists recent work and open items here, `recap` what was done "
+    "in a period, `search` finds "
     "what was said or done, `open` shows a conversation around a reference (KEY or KEY:LINE), "
     "`blame` explains why code looks the way it does, `fix` how an error was fixed before, `stats` "
     "what was used and what it cost, and "

@@ -313,7 +313,10 @@ def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
         first=continued.letter or 0,
         is_continued=continued.letter is not None,
         is_shared=continued.is_shared,
-        head=beside(found, with_total=True),
+        head={
+            name: _stated(value) if isinstance(value, list) else value
+            for name, value in beside(found, with_total=True).items()
+        },
         said=tuple(filter(None, (shown("head"),))),
         empty="There is no more." if reader.cursor else shown("empty"),
         behind=lambda count: cursor(count, 0) if has_more(found, start) else None,

@@ -117,9 +117,11 @@ class Recap:
 @question(
     "Recap",
     items="conversations",
-    about="",
+    about="What was done in a period, by day and repository: conversations with their outcome, "
+    "commits, pull requests, edited files and cost, and what was left open. For questions such as "
+    "what did I do yesterday, and for stand-ups.",
     tables=("responses", "prices"),
-    terminal=Size(0), json=Size(100), web=Size(500),
+    terminal=Size(0), json=Size(100), mcp=Size(20, most=200), web=Size(500),
 )  # fmt: skip
 def recap(
     reader: Reader,
