@@ -256,7 +256,7 @@ def test_a_directory_that_changed_itself_is_listened_to_anew() -> None:
 
 def test_many_files_are_looked_at_less_often_unless_the_user_says_how_often() -> None:
     assert until_rescan(WatchOptions(), 0.01) == RESCAN
-    assert until_rescan(WatchOptions(), 0.2) == 100
+    assert until_rescan(WatchOptions(), 0.2) == 200
     assert until_rescan(WatchOptions(rescan=5), 0.2) == 5
 
 

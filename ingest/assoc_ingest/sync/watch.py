@@ -494,7 +494,7 @@ class Wakeups:
 
 
 _TICK = 1.0  # seconds between two checks of the roots themselves
-_SHARE = 0.002  # of a core that may be spent on looking at everything
+_SHARE = 0.001  # of a core that looking at everything may take; waiting takes as much again
 _REST = 2  # the pause after a pass, as a multiple of its duration: at most a third of a core
 _LONGEST_REST = 1.0  # seconds; the pause after a first pass of minutes should not be longer
 _RUN = 600.0  # seconds of a watch in one row of sync_runs: a row per pass would be millions a year
