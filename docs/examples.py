@@ -35,7 +35,10 @@ _DAY = 1_772_700_000  # the time of every file: 5 March 2026
 
 _PURPOSES = {
     "Read": ("sync", "watch", "service"),
-    "Ask": ("search", "show", "recent", "recap", "blame", "fix", "list", "query", "stats", "serve"),
+    "Ask": (
+        *("search", "show", "recent", "recap", "blame", "fix", "how", "list", "query", "stats"),
+        "serve",
+    ),
     "For agents and programs": ("mcp", "recall", "plugin", "skill", "schema"),
     "Hand on": ("export", "secrets"),
     "Several machines": ("remote", "push", "pull"),

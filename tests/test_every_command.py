@@ -73,7 +73,7 @@ COMMANDS = [
     "skill print", "skill install --to OUT", "recall --hook session-start",
     "recall --hook compact", "plugin print --for codex", "plugin install --to OUT",
     "blame red", "blame red --json", "blame 1234567", "blame #1 --json",
-    "fix red", "fix red --json",
+    "fix red", "fix red --json", "how touch", "how touch --json",
     *LISTS, *QUERIES,
 ]  # fmt: skip
 
@@ -194,6 +194,7 @@ TYPED = {
     "an expression": ["search", "--raw", EVIL],
     "an option": ["search", f"--{SHELL}"],
     "an error": ["fix", f"Error: red {EVIL}"],
+    "a program": ["how", EVIL],
     "a reference": ["show", EVIL],
     "a key": ["show", NAMED],
     "a line": ["show", f"{NAMED}:1"],

@@ -49,6 +49,7 @@ PAGES = (
     "/demo/-/project/2", "/demo/-/team/1", "/demo/-/session/nix",
     "/-/assoc?db=demo", "/-/assoc?db=evil", "/demo/-/sessions", "/evil/-/sessions?errors=1",
     "/demo/-/blame?what=/srv/fernhill/calendar.py", "/demo/-/fix",
+    "/demo/-/how?command=pytest",
 )  # fmt: skip
 DATASETTES = (
     "/-/", "/demo", "/demo/sessions", "/evil/messages", "/evil/messages/1", "/demo/ask-errors",

@@ -369,7 +369,7 @@ class _Search:
 
     def command(self, call: sqlite3.Row) -> str:
         """Return the whole text of a command."""
-        return _whole(call["target"] or "", self._inputs.get(call["call_id"], ""))
+        return whole(call["target"] or "", self._inputs.get(call["call_id"], ""))
 
     def output(self, call: sqlite3.Row) -> str:
         return texts_of(self._connection, [call["result_id"]]).get(call["result_id"], "")
@@ -574,8 +574,8 @@ class _Search:
 _RAN_AGAIN = "it still failed, with other errors"
 
 
-def _whole(target: str, text: str) -> str:
-    """Return a command as it was given; `target` is its beginning on one line."""
+def whole(target: str, text: str) -> str:
+    """Return a command as it was given in a call's input; `target` is its beginning on one line."""
     try:
         value = json.loads(text)
     except ValueError:  # it was cut

@@ -127,6 +127,22 @@ class Command:
         ]
         return tuple(dict.fromkeys(chosen))[:_MOST_CHECKS]
 
+    def outcomes(self, *, is_ok: bool) -> Iterator[tuple[Invocation, bool | None]]:
+        """Yield each program, and whether it succeeded if the command line did, or did not.
+
+        None: that does not follow, since its status was hidden, or another program may have failed.
+        """
+        checks = self.checks
+        for pipeline in self.pipelines:
+            for number, part in enumerate(pipeline.parts, 1):
+                for one in part:
+                    if is_ok:
+                        # A filter at the end that does not hide the others shows them all.
+                        is_told = number == len(pipeline.parts) or pipeline.hides_status
+                        yield one, True if is_told and not pipeline.is_hidden else None
+                    else:
+                        yield one, False if checks == (one,) else None
+
     @property
     def is_cut(self) -> bool:
         """Is a part of its output left out?"""
@@ -1087,3 +1103,69 @@ def in_short(command: str) -> str:
 def essence(command: str) -> tuple[tuple[str, ...], ...]:
     """Return what a command runs, without redirections and filters: equal for equal runs."""
     return tuple(one.words for one in parsed(command).checks)
+
+
+# -- how a program is run --------------------------------------------------------------------------
+
+VARYING = "…"
+_LONGEST_WORD = 60
+_needs_quotes = re.compile(r"[\s|&;<>()]").search
+
+
+def asked_for(command: str) -> Invocation | None:
+    """Return the program that somebody asks for; None if there is none."""
+    everything = [one for pipeline in parsed(command).pipelines for one in pipeline.checks]
+    return everything[-1] if everything else None
+
+
+def is_run_of(one: Invocation, asked: Invocation) -> bool:
+    """Is this a run of the program that was asked for, with the same subcommand and options?"""
+    if one.program != asked.program or (asked.host and one.host != asked.host):
+        return False
+    if asked.program in _TARGETS:
+        has_chain = set(asked.chain) <= set(one.chain)
+    else:
+        has_chain = one.chain[: len(asked.chain)] == asked.chain
+    options = {word for word in asked.words if word.startswith("-")}
+    return (
+        has_chain
+        and asked.operands <= one.operands
+        and asked.settings <= one.settings
+        and options <= set(one.words)
+    )
+
+
+def names_of(asked: Invocation) -> list[list[str]]:
+    """Return words of which each run of a program has one of each list: its names and subcommand.
+
+    A subcommand is left out that is no word, such as code.
+    """
+    names = [asked.program, *(name for name, same in _SAME_NAMES.items() if same == asked.program)]
+    last = asked.chain[-1] if asked.chain else ""
+    short = _ALIASES.get(asked.program, {})
+    told = [last, *(name for name, whole in short.items() if whole == last)]
+    return [names, told] if last.isalnum() else [names]
+
+
+def written(one: Invocation) -> str:
+    """Return a run as it was written, though perhaps in other quotes."""
+    return " ".join(map(_in_quotes_again, one.words))
+
+
+def _in_quotes_again(word: str) -> str:
+    if word and _needs_quotes(word) is None:
+        return word
+    return f'"{word}"' if "$" in word or "'" in word else f"'{word}'"
+
+
+def form(one: Invocation) -> list[str]:
+    """Return the words of a run without those that differ from run to run: files, texts."""
+    varying = {part for operand in one.operands for part in (operand, operand.partition("=")[2])}
+    words: list[str] = []
+    for word in one.words:
+        is_varying = word in varying or len(word) > _LONGEST_WORD or len(word.split()) > 1
+        if not is_varying:
+            words.append(word)
+        elif words[-1:] != [VARYING]:
+            words.append(VARYING)
+    return words

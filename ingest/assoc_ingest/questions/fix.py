@@ -112,7 +112,8 @@ class Fixes:
     about="Find where an error occurred before, and what was done that ended it: the edits and "
     "commands until the same check succeeded, the most frequent ending first. What only suggests "
     "an end is marked as a guess; errors of which nothing shows an end come last. Use it with an "
-    "error message before trying what was tried.",
+    "error message before trying what was tried. How a command is run here, says `assoc-ingest "
+    "how COMMAND`.",
     terminal=Size(5, 2), json=Size(5, 5), mcp=Size(4, 2, 20), web=Size(10, 3),
 )  # fmt: skip
 def fix(

@@ -142,7 +142,7 @@ def _lines(known: Mapping[str, Any], width: int) -> Iterator[str]:
     yield "\nAn error is one object, too: {schema, error: {code, message, hint}}."
     for code, meaning in known["error"]["code"].items():
         yield from _explained(code, meaning, width)
-    yield "\nOptions of search, show, list, query, stats, blame, fix and secrets:"
+    yield "\nOptions of search, show, list, query, stats, blame, fix, how and secrets:"
     for option, meaning in known["options"].items():
         yield from _explained(option, meaning, width)
     for command in (one.name for one in map(named, QUESTIONS) if _has_fields(one)):
