@@ -345,14 +345,15 @@ class Candidates:
     ) -> list[Candidate]:
         """Return what an expression for these forms of words finds.
 
-        `terms` says what no hit may hold.
+        `terms` says what no hit may hold. What holds the query as it was typed has all words, so it
+        is not looked for: that would mean to read all of these texts.
         """
         if match is None:
             return []
         holds = _holds_all(Terms((Clause(tuple(forms)),)))
         found = self.ask(
             "search/messages", scope, limit, _MESSAGES, holds,
-            match=in_scope(scope, match), without=_left_out(terms),
+            match=in_scope(scope, match), without=_left_out(terms), literal=None,
         )  # fmt: skip
         return found + self.in_stores(match, scope)
 

@@ -26,16 +26,13 @@ ENOUGH, MOST = 200, 20_000
 """The most places in a text of one phrase, and of Chinese, Japanese or Korean letters."""
 
 _SHORT = 100  # letters of a word for which the expression itself checks what precedes it
-_ALWAYS_FOLDED = 8_192  # letters of a text that is always searched without accents
 
 
 class Places:
     """Finds the words of a query in a text as the index does, also behind the escapes of JSON."""
 
     def __init__(self, words: Iterable[query.Term]) -> None:
-        tokens = (
-            (query.TOKEN.findall(word.text.translate(_FOLDING)), word.is_prefix) for word in words
-        )
+        tokens = ((query.TOKEN.findall(fold(word.text)), word.is_prefix) for word in words)
         self._patterns = [_pattern(found, is_prefix) for found, is_prefix in tokens if found]
 
     def find(self, text: str) -> list[Span]:
@@ -51,29 +48,13 @@ class Places:
         found: set[int] = set()
 
         def look(one: str) -> Iterator[Span]:
-            for folded in _folded(one):
-                for number, pattern in enumerate(self._patterns):
-                    for span in islice(_standing(pattern, folded), ENOUGH):
-                        found.add(number)
-                        yield span
-                if len(found) == len(self._patterns):
-                    return
+            folded = fold(one)
+            for number, pattern in enumerate(self._patterns):
+                for span in islice(_standing(pattern, folded), ENOUGH):
+                    found.add(number)
+                    yield span
 
         return in_both_ways(text, look), len(found) == len(self._patterns)
-
-
-def _folded(text: str) -> Iterator[str]:
-    """Yield the text in lower case, and without accents if that can differ.
-
-    Removing accents is slow: in a long text, it is the second attempt.
-    """
-    lower = text.lower()
-    if text.isascii():
-        yield lower
-        return
-    if len(text) > _ALWAYS_FOLDED and len(lower) == len(text):
-        yield lower
-    yield text.translate(_FOLDING)
 
 
 def _pattern(tokens: Sequence[str], is_prefix: bool) -> re.Pattern[str]:
@@ -103,8 +84,16 @@ def _is_escape(folded: str, letter: int) -> bool:
 
 
 def fold(text: str) -> str:
-    """Return a text in lower case and without accents, as the index has its words."""
-    return text.lower() if text.isascii() else text.translate(_FOLDING)
+    """Return a text in lower case and without accents, as the index has its words, of equal length.
+
+    Most letters beyond ASCII are dashes and quotes. To replace the few others one after another is
+    much faster than to translate the text.
+    """
+    if not text.isascii():
+        for letter in {*text}:
+            if letter > "\x7f" and (folded := _FOLDING[ord(letter)]) != ord(letter):
+                text = text.replace(letter, chr(folded))
+    return text.lower()
 
 
 def substrings_in(text: str, parts: Sequence[str]) -> list[Span]:
