@@ -133,6 +133,18 @@ def test_two_credentials_inside_of_what_is_called_a_password_are_both_found() ->
     assert [text[secret.start : secret.end] for secret in found(text)] == [first, second]
 
 
+def test_a_private_key_begins_at_the_last_header_before_its_end() -> None:
+    header, key = private_key().split("\n")[0], private_key()
+    (secret,) = found(f"{header}\n\n{key}", is_log=False)
+    assert secret.start == len(f"{header}\n\n")
+
+
+def test_a_token_within_a_word_is_masked_and_not_reported() -> None:
+    text = f"x{planted()['github']}"
+    assert found(text) == []
+    assert redact(text)[1] == {"GitHub token": 1}
+
+
 def test_a_private_key_in_a_log_ends_with_its_line() -> None:
     whole = private_key().replace("\n", "\\n")
     assert len(found(whole)) == 1

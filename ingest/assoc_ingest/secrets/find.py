@@ -415,7 +415,7 @@ def _keys(text: str, seen: bytes, *, is_log: bool) -> Iterator[_Candidate]:
             lines = rules.key_lines.match(text, header.end(), line_end)
             stop = lines.end() if lines is not None else header.end()
         certain = None
-        if closing >= 0 and not header.end() <= begin < end:  # no other key begins in it
+        if closing >= 0 and not header.end() <= begin < end:  # else another key begins in it
             body = _key_letters(text[header.end() : end])
             if len(body) >= _LEAST_KEY and _is_random(body[:_LEAST_KEY]):
                 certain = Secret("private key", "private key", start, stop, body, header[0])
