@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import Ask, assert_as_rebuilt, assert_same, check, connect, dump
+from tests.support.dump import Ask, assert_as_rebuilt, assert_same, check, dump, rows
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -250,9 +250,7 @@ def test_an_agent_whose_file_is_forgotten_does_not_return(
     )  # fmt: skip
     write(home, TRANSCRIPT, *transcript(answer(), user("more", "u10", "u9", 90)))
     sync(database, [home])
-    connection = connect(database)
-    assert connection.execute("select count(*) from agent_lines").fetchone()[0] == 0
-    connection.close()
+    assert rows(database, "select count(*) from agent_lines") == [(0,)]
 
 
 def test_a_forgotten_copy_of_an_agents_file_is_the_record_like_the_original(

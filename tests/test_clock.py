@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.support.dump import connect
+from tests.support.dump import connect, rows
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -115,14 +115,12 @@ def times(database: Path) -> dict[str, list[str]]:
 
 
 def gone(database: Path) -> dict[str, str]:
-    connection = connect(database)
-    rows = connection.execute(
+    query = (
         "select path, gone_at from files where gone_at is not null"
         " union select 'task', gone_at from tasks where gone_at is not null"
         " union select 'message', gone_at from inbox_items where gone_at is not null"
-    ).fetchall()
-    connection.close()
-    return {path: gone_at for path, gone_at in rows}
+    )
+    return dict(rows(database, query))
 
 
 # -- what is recorded ----------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.support.cases import home_of
-from tests.support.dump import assert_same, check, dump
+from tests.support.dump import assert_same, check, dump, rows
 from tests.support.shell import Shell
 from tests.support.writing import jsonl, write_bytes
 
@@ -118,11 +118,6 @@ def spent(*lines: dict[str, Any]) -> list[tuple[int, int, int, int]]:
         (use.input_tokens, use.cache_read_tokens, use.output_tokens, use.partial)
         for use in found.values()
     ]
-
-
-def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
-    with closing(open_reader(database)) as connection:
-        return [tuple(row) for row in connection.execute(query)]
 
 
 # -- tokens --------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from tests.support.cases import SOURCES, home_of, make_database
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, connect, dump, rows
 from tests.support.pieces import everything_through_workers
 
 from assoc_ingest.files import archive, changes, stores
@@ -85,15 +85,11 @@ def say(key: str, text: str, session: str = "ses_4f02ffee", at: int = 1769509000
 
 
 def texts(database: Path) -> set[str]:
-    with closing(connect(database)) as connection:
-        return {
-            text for (text,) in connection.execute("select text from messages where text <> ''")
-        }
+    return {text for (text,) in rows(database, "select text from messages where text <> ''")}
 
 
 def column(database: Path, query: str) -> list[object]:
-    with closing(connect(database)) as connection:
-        return [value for (value,) in connection.execute(query)]
+    return [value for (value,) in rows(database, query)]
 
 
 def reasons(database: Path) -> list[object]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.child import as_nobody
-from tests.support.dump import check, connect, dump
+from tests.support.dump import check, connect, dump, rows
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -131,9 +131,8 @@ def test_only_the_missing_root_counts_as_missing(place: Path, fresh: Fresh) -> N
     sync(database, homes)
     shutil.rmtree(homes[1])
     assert sync(database, []).missing_roots == [str(homes[1])]
-    with closing(connect(database)) as connection:
-        rows = connection.execute("select root from sources where gone_at is not null").fetchall()
-    assert [tuple(row) for row in rows] == [(str(homes[1]),)]
+    gone_roots = rows(database, "select root from sources where gone_at is not null")
+    assert gone_roots == [(str(homes[1]),)]
 
 
 def test_directories_that_hold_nothing_of_ours_are_not_entered(home: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.cases import CASES, home_of
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, dump, rows
 from tests.support.pieces import Killed, killed_at
 from tests.support.writing import (
     OTHER,
@@ -78,10 +78,7 @@ def assert_nothing_returned(database: Path) -> None:
 
 
 def session_keys(database: Path) -> set[str]:
-    connection = connect(database)
-    keys = {key for (key,) in connection.execute("select session_key from sessions")}
-    connection.close()
-    return keys
+    return {key for (key,) in rows(database, "select session_key from sessions")}
 
 
 def append(path: Path, *lines: object) -> None:
@@ -404,11 +401,8 @@ def test_remembered_it_is_read_in_the_copy_too(home: Path, fresh: Fresh) -> None
 
 def test_what_tells_a_copy_gives_away_no_text(database: Path) -> None:
     """A fingerprint of the whole: nobody who does not have the text finds it."""
-    connection = connect(database)
-    rows = connection.execute(
-        "select path, content_hash, content_length from forgotten where content_hash is not null"
-    ).fetchall()
-    connection.close()
-    assert {len(row["content_hash"]) for row in rows} == {16}
-    assert PLAN in {row["path"] for row in rows}
-    assert SECRET.encode() not in b"".join(row["content_hash"] for row in rows)
+    query = "select path, content_hash from forgotten where content_hash is not null"
+    hashes = dict(rows(database, query))
+    assert {len(content_hash) for content_hash in hashes.values()} == {16}
+    assert PLAN in hashes
+    assert SECRET.encode() not in b"".join(hashes.values())

@@ -15,7 +15,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, connect, dump, rows
 from tests.support.pieces import Killed, killed_at, read_in_pieces
 from tests.support.planted import password, planted, private_key
 from tests.support.shell import Shell
@@ -252,15 +252,13 @@ def test_entries_that_a_list_dropped_lose_it_too(shell: Shell, tmp_path: Path) -
     write_bytes(home, f"todos/{SESSION}-agent-{SESSION}.json", b"[]")
     (home / "plans/deploy.md").unlink()
     sync(shell.database, [home])
-    with closing(connect(shell.database)) as connection:
-        (kept,) = connection.execute("select text from inbox_items").fetchone()
+    ((kept,),) = rows(shell.database, "select text from inbox_items")
     assert TOKEN in kept
     assert shell("forget", "--secret", name_of(TOKEN)) == 0
     assert remains(shell.database, TOKEN) == []
     assert verify(shell.database).findings == []
-    with closing(connect(shell.database)) as connection:
-        (kept,) = connection.execute("select text from inbox_items").fetchone()
-    assert kept == f"It is {' ' * len(TOKEN)} now"
+    kept = rows(shell.database, "select text from inbox_items")
+    assert kept == [(f"It is {' ' * len(TOKEN)} now",)]
 
 
 @pytest.mark.slow
@@ -275,8 +273,7 @@ def test_escapes_and_line_breaks_do_not_save_it(shell: Shell, tmp_path: Path) ->
     assert shell("forget", "--secret", name_of(token)) == 0
     assert remains(shell.database, token) == []
     assert escaped.encode() not in (shell.database.read_bytes())
-    with closing(connect(shell.database)) as connection:
-        texts = [row[0] for row in connection.execute("select text from messages order by id")]
+    texts = [text for (text,) in rows(shell.database, "select text from messages order by id")]
     assert texts == [f"say {' ' * len(escaped)}", f"first\n{' ' * len(token)}\nlast",
                      inner.replace(token, " " * len(token))]  # fmt: skip
     assert verify(shell.database).findings == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, dump, rows
 from tests.support.planted import password, planted, private_key
 from tests.support.shell import Shell
 from tests.support.writing import SESSION, user, write
@@ -50,6 +50,17 @@ def repository(tmp_path: Path) -> Path:
     run(place, "add", ".")
     run(place, "commit", "-m", "first")
     return place
+
+
+def begin_a_conflict(repository: Path) -> None:
+    run(repository, "checkout", "-b", "side")
+    (repository / "a.txt").write_text("side\n")
+    run(repository, "commit", "-am", "side")
+    run(repository, "checkout", "trunk")
+    (repository / "a.txt").write_text("trunk\n")
+    run(repository, "commit", "-am", "trunk")
+    with pytest.raises(subprocess.CalledProcessError):
+        run(repository, "merge", "side")
 
 
 def looked_at(directory: Path) -> git.GitFacts:
@@ -107,14 +118,7 @@ def test_every_change_has_its_status_and_letter(repository: Path) -> None:
 
 
 def test_a_conflict_is_unmerged(repository: Path) -> None:
-    run(repository, "checkout", "-b", "side")
-    (repository / "a.txt").write_text("side\n")
-    run(repository, "commit", "-am", "side")
-    run(repository, "checkout", "trunk")
-    (repository / "a.txt").write_text("trunk\n")
-    run(repository, "commit", "-am", "trunk")
-    with pytest.raises(subprocess.CalledProcessError):
-        run(repository, "merge", "side")
+    begin_a_conflict(repository)
     assert looked_at(repository).changes == (Change("a.txt", "unstaged", "U"),)
 
 
@@ -265,14 +269,7 @@ def test_every_kind_of_change_has_its_diff(repository: Path) -> None:
 
 
 def test_a_conflict_has_the_diff_from_our_side(repository: Path) -> None:
-    run(repository, "checkout", "-b", "side")
-    (repository / "a.txt").write_text("side\n")
-    run(repository, "commit", "-am", "side")
-    run(repository, "checkout", "trunk")
-    (repository / "a.txt").write_text("trunk\n")
-    run(repository, "commit", "-am", "trunk")
-    with pytest.raises(subprocess.CalledProcessError):
-        run(repository, "merge", "side")
+    begin_a_conflict(repository)
     ((key, lines),) = changed_lines(repository).items()
     assert key == ("a.txt", "unstaged")
     assert [text for _, text in lines] == ["<<<<<<< HEAD", "=======", "side", ">>>>>>> side"]
@@ -649,14 +646,6 @@ def home(repository: Path, tmp_path: Path) -> Path:
     claude = tmp_path / "claude"
     write(claude, f"projects/-garden/{SESSION}.jsonl", user("hello", cwd=str(repository)))
     return claude
-
-
-def rows(database: Path, statement: str) -> list[tuple[object, ...]]:
-    connection = connect(database)
-    try:
-        return [tuple(row) for row in connection.execute(statement)]
-    finally:
-        connection.close()
 
 
 CHANGES = "select path, status, letter from git_changes order by path, status"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, dump, rows
 from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, user, write, write_bytes
 
 from assoc_ingest.sync.run import sync
@@ -41,10 +41,7 @@ def ask(database: Path, home: Path) -> Ask:
         sync(database, [home])
         check(database, home)
         assert verify(database).findings == []
-        connection = connect(database)
-        rows = [tuple(row) for row in connection.execute(query)]
-        connection.close()
-        return rows
+        return rows(database, query)
 
     return run
 

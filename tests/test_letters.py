@@ -23,7 +23,7 @@ from tests import test_answers as answers
 from tests import test_conformance as conformance
 from tests import test_golden as golden
 from tests.support.cases import GROUPS, home_of
-from tests.support.dump import assert_same, check, dump
+from tests.support.dump import assert_same, check, dump, rows
 from tests.support.letters import Letters
 from tests.support.pieces import read_in_pieces
 from tests.support.shell import Shell
@@ -36,7 +36,6 @@ from assoc_ingest.files.tail import CONTEXT_TOO_LARGE, Parser, Stretch, lines_of
 from assoc_ingest.records import Message, Usage
 from assoc_ingest.source import MAX_CONTEXT, Claim, Context, Line
 from assoc_ingest.sources import SOURCES
-from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
@@ -56,11 +55,6 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def home(place: Path) -> Path:
     return home_of(CASE, place)
-
-
-def rows(database: Path, query: str) -> list[tuple[object, ...]]:
-    with closing(open_reader(database)) as connection:
-        return [tuple(row) for row in connection.execute(query)]
 
 
 # -- what later lines need of earlier ones -------------------------------------------------------

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.child import Child
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, connect, dump, rows
 from tests.support.pieces import read_in_pieces
 from tests.support.writing import (
     OTHER,
@@ -49,19 +49,13 @@ AFTER = jsonl(assistant("after", "a1"))
 
 
 def issues(database: Path) -> list[tuple[object, ...]]:
-    connection = connect(database)
-    rows = connection.execute(
-        "select reason, quarantined, sample, byte_offset, byte_length from issues"
-    ).fetchall()
-    connection.close()
-    return [tuple(row) for row in rows]
+    return rows(
+        database, "select reason, quarantined, sample, byte_offset, byte_length from issues"
+    )
 
 
 def texts(database: Path) -> list[str]:
-    connection = connect(database)
-    rows = connection.execute("select text from messages order by byte_offset").fetchall()
-    connection.close()
-    return [text for (text,) in rows]
+    return [text for (text,) in rows(database, "select text from messages order by byte_offset")]
 
 
 @pytest.mark.usefixtures("_short_limit")

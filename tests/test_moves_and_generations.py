@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, dump, rows
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -53,10 +53,7 @@ class Index:
         return report.files_read
 
     def rows(self, columns: str, table: str) -> list[tuple[object, ...]]:
-        connection = connect(self.database)
-        rows = connection.execute(f"select {columns} from {table} order by id").fetchall()
-        connection.close()
-        return [tuple(row) for row in rows]
+        return rows(self.database, f"select {columns} from {table} order by id")
 
     def files(self) -> list[tuple[object, ...]]:
         return self.rows("path, generation, gone_at is not null", "files")
@@ -405,12 +402,8 @@ def test_a_whole_home_that_was_copied_is_read_once_more(index: Index, place: Pat
     shutil.copytree(index.home, place / "backup")
     assert sync(index.database, [place / "backup"]).files_read == 1
     check(index.database, index.home, place / "backup")
-    connection = connect(index.database)
-    (originals,) = connection.execute(
-        "select count(*) from messages where copy_of is null"
-    ).fetchone()
-    connection.close()
-    assert originals == 1
+    query = "select count(*) from messages where copy_of is null"
+    assert rows(index.database, query) == [(1,)]
 
 
 def test_a_title_that_a_rewrite_takes_back_is_gone_from_the_session_it_titled(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from tests.support.dump import Ask, assert_same, check, connect, dump
+from tests.support.dump import Ask, assert_same, check, dump, rows
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -133,10 +133,8 @@ def test_no_order_of_syncing_changes_a_number(
         if expected is not None:
             assert_same(found, expected)
         expected = found
-        connection = connect(database)
-        (total,) = connection.execute("select sum(output_tokens) from responses").fetchone()
-        connection.close()
-        assert total == 30 + 40 + 7 + 7 + 11
+        totals = rows(database, "select sum(output_tokens) from responses")
+        assert totals == [(30 + 40 + 7 + 7 + 11,)]
 
 
 def _tangled_home(home: Path) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.child import as_nobody
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, connect, dump, rows
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -74,13 +74,6 @@ TIME_ISSUE = "the time of the file lies outside the years 2000 to 2100"
 def home(place: Path) -> Path:
     write(place / "home", TRANSCRIPT, user("here", "u1"))
     return place / "home"
-
-
-def rows(database: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    connection = connect(database)
-    found = [tuple(row) for row in connection.execute(statement, values)]
-    connection.close()
-    return found
 
 
 def set_time(path: Path, nanoseconds: int) -> None:

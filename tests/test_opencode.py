@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from tests.support.cases import home_of
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, connect, dump, rows
 
 from assoc_ingest.files import archive
 from assoc_ingest.files.walk import ListedDirectory, recognised
@@ -39,11 +39,6 @@ Fresh = Callable[[], Path]
 @pytest.fixture
 def home(place: Path) -> Path:
     return home_of(FILES, place)
-
-
-def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
-    with closing(connect(database)) as connection:
-        return [tuple(row) for row in connection.execute(query)]
 
 
 def texts(database: Path) -> list[str]:

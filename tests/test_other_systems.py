@@ -18,7 +18,7 @@ import pytest
 from tests.faults.damage import assert_storable
 from tests.support.cases import SOURCES as CASES
 from tests.support.cases import home_of
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, connect, dump, rows
 from tests.support.shell import Shell
 from tests.support.writing import write
 
@@ -42,14 +42,6 @@ BROKEN = "ccinsights/a-broken-list-and-its-copy"
 NOTES = "associate/notes-summaries-and-tasks"
 EVENTS = "associate/hook-events"
 SESSION = "0b7c2f4e-1111-4222-8333-444455556666"
-
-
-def rows(database: Path, statement: str) -> list[tuple[object, ...]]:
-    connection = connect(database)
-    try:
-        return [tuple(row) for row in connection.execute(statement)]
-    finally:
-        connection.close()
 
 
 # -- which directories are homes -----------------------------------------------------------------

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.dump import assert_as_rebuilt, assert_same, check, connect, dump
+from tests.support.dump import assert_as_rebuilt, assert_same, check, dump, rows
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -505,9 +505,8 @@ def test_a_project_of_which_no_line_states_the_path_any_more_is_on_no_disk(
     path.write_bytes(jsonl({**user("not stated"), "cwd": None}))
     sync(before, [home])
     sync(after, [home])
-    with closing(connect(before)) as connection:
-        rows = connection.execute("select path, on_disk, is_worktree from projects").fetchall()
-    assert [tuple(row) for row in rows] == [(None, None, None)]
+    projects = rows(before, "select path, on_disk, is_worktree from projects")
+    assert projects == [(None, None, None)]
     assert_same(dump(before, tables=["projects"]), dump(after, tables=["projects"]))
 
 
@@ -578,6 +577,5 @@ class Places:
         return database
 
     def names(self) -> list[str]:
-        with closing(connect(self.database)) as connection:
-            rows = connection.execute("select name from projects order by name").fetchall()
-        return [name for (name,) in rows]
+        query = "select name from projects order by name"
+        return [name for (name,) in rows(self.database, query)]

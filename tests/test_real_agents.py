@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, dump, rows
 from tests.support.shell import Shell
 
 from assoc_ingest.mcp.index import Index, Settings
@@ -183,13 +183,6 @@ def database(agent: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("real") / f"{agent}.db"
     sync(path, homes(agent))
     return path
-
-
-def rows(database: Path, sql: str) -> list[tuple[Any, ...]]:
-    connection = connect(database)
-    found = [tuple(row) for row in connection.execute(sql)]
-    connection.close()
-    return found
 
 
 def test_every_byte_is_accounted_for_and_nothing_is_wrong(agent: str, database: Path) -> None:

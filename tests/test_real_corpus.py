@@ -12,11 +12,10 @@ import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.support.counting import Tokens, objects, requests_of, response_key
-from tests.support.dump import assert_same, check, connect, dump
+from tests.support.dump import assert_same, check, dump, rows
 
 from assoc_ingest.sync.run import SyncOptions, sync
 
@@ -67,13 +66,6 @@ def test_the_estimate_of_output_is_as_near_as_the_documentation_says(database: P
     assert errors[-1] < 0.3
     stated, about = (sum(pair[place] for pair in sums.values()) for place in (0, 1))
     assert about == pytest.approx(stated, rel=0.05)
-
-
-def rows(database: Path, sql: str, *arguments: object) -> list[tuple[Any, ...]]:
-    connection = connect(database)
-    found = [tuple(row) for row in connection.execute(sql, arguments)]
-    connection.close()
-    return found
 
 
 def test_every_byte_is_accounted_for(database: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from tests.support.cases import DEMO, homes_of, of_groups
 from tests.support.child import Child, usual_seconds
-from tests.support.dump import assert_same, check, connect, differences, dump
+from tests.support.dump import assert_same, check, connect, differences, dump, rows
 from tests.support.pieces import Killed, killed_at, read_in_pieces
 from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, assistant, user, write
 
@@ -172,20 +172,13 @@ def test_rows_of_vanished_files_are_derived_like_all_others(
     sync(database, [])
     before = dump(database)
     assert {row["is_gone"] for row in before["files"]} == {True}
-    seen = _rows(database, "select id, gone_at from files")
+    seen = rows(database, "select id, gone_at from files")
     execute(database, "delete from messages", "update sessions set title = 'wrong'")
     rebuilt = rebuild(database)
     assert rebuilt.rows == len(before["messages"]) > 50
     check(database)
     assert_same(dump(database), before)
-    assert _rows(database, "select id, gone_at from files") == seen
-
-
-def _rows(database: Path, query: str) -> list[tuple[object, ...]]:
-    connection = connect(database)
-    rows = [tuple(row) for row in connection.execute(query)]
-    connection.close()
-    return rows
+    assert rows(database, "select id, gone_at from files") == seen
 
 
 @pytest.mark.slow
@@ -231,13 +224,13 @@ def test_what_was_only_seen_stays(fresh: Callable[[], Path], place: Path) -> Non
     (home / f"tasks/{SESSION}/2.json").unlink()
     sync(database, [home])
     before = dump(database)
-    changes = _rows(database, "select * from task_changes")
-    gone = _rows(database, "select id, task_key, gone_at from tasks order by id")
+    changes = rows(database, "select * from task_changes")
+    gone = rows(database, "select id, task_key, gone_at from tasks order by id")
     assert len(changes) == 2
     assert [row[2] is None for row in gone] == [True, False]
     rebuild(database)
-    assert _rows(database, "select * from task_changes") == changes
-    assert _rows(database, "select id, task_key, gone_at from tasks order by id") == gone
+    assert rows(database, "select * from task_changes") == changes
+    assert rows(database, "select id, task_key, gone_at from tasks order by id") == gone
     assert_same(dump(database), before)
 
 
@@ -306,7 +299,7 @@ def test_what_another_program_wrote_meanwhile_is_not_lost(demo: Path) -> None:
         pytest.raises(BusyError, match="Another program is writing"),
     ):
         rebuild(demo)
-    assert _rows(demo, "select * from mine") == []
+    assert rows(demo, "select * from mine") == []
     check(demo, *HOMES)
     assert not Path(f"{demo}-unfinished").exists()
 
@@ -398,11 +391,11 @@ def test_a_new_version_derives_again_what_an_old_one_read(
 
     monkeypatch.setattr(type(source), "parse", learned)
     assert sync(database, [home]).files_rebuilt == 0
-    assert _rows(database, "select text from messages order by id")[0] == ("sow beans",)
+    assert rows(database, "select text from messages order by id")[0] == ("sow beans",)
     monkeypatch.setattr(databases, "DERIVATION", databases.DERIVATION + 1)
     report = sync(database, [home])
     assert (report.files_rebuilt, report.files_read) == (2, 0)
-    assert _rows(database, "select text from messages order by text") == [
+    assert rows(database, "select text from messages order by text") == [
         ("DONE",), ("SOW BEANS",), ("WATER",),
     ]  # fmt: skip
     assert sync(database, [home]).files_rebuilt == 0
@@ -460,7 +453,7 @@ def _integrity(database: Path) -> str:
 @pytest.mark.slow
 def test_salvage_works_beside_a_reader_and_keeps_the_file_private(demo: Path) -> None:
     with demo.open("r+b") as file:
-        (page,) = _rows(demo, "select rootpage from sqlite_master where name = 'tool_calls'")[0]
+        (page,) = rows(demo, "select rootpage from sqlite_master where name = 'tool_calls'")[0]
         file.seek((int(str(page)) - 1) * 16384)
         file.write(bytes(16384))
     reader = databases.open_reader(demo)
@@ -546,9 +539,7 @@ def test_text_that_is_not_utf8_in_a_damaged_database_is_derived_again(demo: Path
 
 
 def _schema(database: Path) -> list[tuple[object, ...]]:
-    return _rows(
-        database, "select type, name, sql from sqlite_master where sql <> '' order by 1, 2"
-    )
+    return rows(database, "select type, name, sql from sqlite_master where sql <> '' order by 1, 2")
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import Ask, assert_same, check, connect, dump
+from tests.support.dump import Ask, assert_same, check, dump, rows
 from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, at, result, user, write
 
 from assoc_ingest.sync.run import sync
@@ -195,7 +195,4 @@ def test_no_order_of_syncing_changes_what_counts(
         for file in place.glob("scratch.db*"):
             file.unlink()
     check(grown, home)
-    connection = connect(grown)
-    (prompts,) = connection.execute("select prompt_count from sessions").fetchone()
-    connection.close()
-    assert prompts == 4
+    assert rows(grown, "select prompt_count from sessions") == [(4,)]

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from tests.support.child import NOBODY, as_nobody
-from tests.support.dump import connect
+from tests.support.dump import rows
 from tests.support.writing import OTHER, PROJECT, THIRD, TRANSCRIPT, user, write
 
 from assoc_ingest.__main__ import main
@@ -59,13 +59,6 @@ def shut(place: Path, *directories: Path, mode: int = 0) -> Iterator[None]:
     finally:
         for directory in directories:
             directory.chmod(0o700)
-
-
-def rows(database: Path, statement: str) -> list[tuple[Any, ...]]:
-    connection = connect(database)
-    found = [tuple(row) for row in connection.execute(statement)]
-    connection.close()
-    return found
 
 
 def assert_no_command_fails(
@@ -466,6 +459,12 @@ def test_without_a_home_directory_it_is_asked_where_things_lie(
     assert set(Path().iterdir()) == before
 
 
+def enter_what_is_removed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "removed").mkdir()
+    monkeypatch.chdir(place / "removed")
+    (place / "removed").rmdir()
+
+
 def no_such_user(number: int) -> object:
     raise KeyError(f"getpwuid(): uid not found: {number}")
 
@@ -480,9 +479,7 @@ def test_a_current_directory_that_was_removed_ends_no_command(
     write(user_home / ".claude", TRANSCRIPT, user("here", "u1"))
     database = fresh()
     assert main(["sync", "-d", str(database)]) == 0
-    (place / "removed").mkdir()
-    monkeypatch.chdir(place / "removed")
-    (place / "removed").rmdir()
+    enter_what_is_removed(place, monkeypatch)
     for command in (*COMMANDS, "search here", "stats", "compact", "service print"):
         words = command.replace("TO", str(place / "rescued")).split(" ")
         assert main([*words, "-d", str(database)]) == 0, (command, capsys.readouterr().err)
@@ -507,9 +504,7 @@ def test_what_lies_in_a_removed_directory_is_told_in_one_sentence(
     write(user_home / ".claude", TRANSCRIPT, user("here", "u1"))
     monkeypatch.setenv("ASSOC_INGEST_DB", str(fresh()))
     assert main(["sync"]) == 0
-    (place / "removed").mkdir()
-    monkeypatch.chdir(place / "removed")
-    (place / "removed").rmdir()
+    enter_what_is_removed(place, monkeypatch)
     capsys.readouterr()
     code = main(command.split(" "))
     err = capsys.readouterr().err

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.support.cases import DEMO, homes_of, of_groups
-from tests.support.dump import connect
+from tests.support.dump import rows
 from tests.support.pieces import read_in_pieces
 from tests.support.writing import (
     OTHER,
@@ -117,12 +117,10 @@ def test_a_line_too_long_to_be_decoded_is_found_where_it_lies(
 
 
 def texts_and_issues(database: Path) -> tuple[int, int]:
-    connection = connect(database)
-    row = connection.execute(
-        "select (select count(*) from messages), (select count(*) from issues)"
-    ).fetchone()
-    connection.close()
-    return tuple(row)
+    (counts,) = rows(
+        database, "select (select count(*) from messages), (select count(*) from issues)"
+    )
+    return counts
 
 
 # -- rows ------------------------------------------------------------------------------------------

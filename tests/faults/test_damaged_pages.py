@@ -121,6 +121,12 @@ class Case:
         return Path(shutil.copy(self.database, place / "copy" / "index.db"))
 
 
+@pytest.fixture
+def home(case: Case, tmp_path: Path) -> Path:
+    """A copy of the home of the case, to be changed."""
+    return Path(shutil.copytree(case.home, tmp_path / "home"))
+
+
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
     place = tmp_path_factory.mktemp("damaged")
@@ -410,10 +416,7 @@ def _mentions(database: Path, number: int) -> list[int]:
 
 
 @pytest.mark.slow
-def test_a_file_that_grew_while_its_path_was_lost_is_found_again(
-    case: Case, place: Path, tmp_path: Path
-) -> None:
-    home = Path(shutil.copytree(case.home, tmp_path / "home"))
+def test_a_file_that_grew_while_its_path_was_lost_is_found_again(home: Path, place: Path) -> None:
     database = place / "index.db"
     sync(database, [home])
     overwrite(database, pages_of(database, *with_indexes(database, "files")))
@@ -431,10 +434,9 @@ def test_a_file_that_grew_while_its_path_was_lost_is_found_again(
 
 @pytest.mark.slow
 def test_another_file_of_its_name_does_not_take_the_place_of_one_whose_row_was_lost(
-    case: Case, place: Path, tmp_path: Path
+    case: Case, home: Path, place: Path
 ) -> None:
     """That it was gone is lost with the row: what it was still must not be written over."""
-    home = Path(shutil.copytree(case.home, tmp_path / "home"))
     database = place / "index.db"
     shutil.copy(case.database, database)
     execute(database, f"update sources set root = '{home}'")
@@ -462,9 +464,8 @@ def paths(rows: list[dict[str, object]]) -> set[object]:
 
 @pytest.mark.slow
 def test_a_file_that_lost_its_row_and_bytes_is_read_again_in_its_place(
-    case: Case, place: Path, tmp_path: Path
+    home: Path, place: Path
 ) -> None:
-    home = Path(shutil.copytree(case.home, tmp_path / "home"))
     write_home(home)
     database = place / "index.db"
     sync(database, [home])
@@ -567,8 +568,7 @@ def test_a_gap_in_the_archive_is_said_wherever_it_matters(
 
 
 @pytest.mark.slow
-def test_what_is_on_the_disk_is_not_lost(case: Case, place: Path, tmp_path: Path) -> None:
-    home = Path(shutil.copytree(case.home, tmp_path / "home"))
+def test_what_is_on_the_disk_is_not_lost(home: Path, place: Path) -> None:
     database = place / "index.db"
     sync(database, [home])
     expected = dump(database)
@@ -616,10 +616,7 @@ def forget(database: Path, *keys: str) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_forgotten_stays_so_when_its_list_is_damaged(
-    case: Case, place: Path, tmp_path: Path
-) -> None:
-    home = Path(shutil.copytree(case.home, tmp_path / "home"))
+def test_what_is_forgotten_stays_so_when_its_list_is_damaged(home: Path, place: Path) -> None:
     database = place / "index.db"
     sync(database, [home])
     forget(database, key(1), key(5))
@@ -636,9 +633,8 @@ def test_what_is_forgotten_stays_so_when_its_list_is_damaged(
 
 @pytest.mark.slow
 def test_a_list_of_the_forgotten_that_is_lost_is_said(
-    case: Case, place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    home: Path, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    home = Path(shutil.copytree(case.home, tmp_path / "home"))
     write(home, "history.jsonl", {"display": "x", "timestamp": 1, "sessionId": key(1)})
     database = place / "index.db"
     sync(database, [home])
@@ -652,11 +648,8 @@ def test_a_list_of_the_forgotten_that_is_lost_is_said(
 
 
 @pytest.mark.slow
-def test_tasks_that_are_gone_come_back_from_their_documents(
-    case: Case, place: Path, tmp_path: Path
-) -> None:
+def test_tasks_that_are_gone_come_back_from_their_documents(home: Path, place: Path) -> None:
     """A task that no document held any more keeps its key, and what was seen to change in it."""
-    home = Path(shutil.copytree(case.home, tmp_path / "home"))
     database = place / "index.db"
     for status in ("pending", "done"):
         write(home, "tasks/sowing/1.json", {"id": "1", "subject": "Sow", "status": status})

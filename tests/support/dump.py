@@ -93,6 +93,12 @@ def connect(database: Path) -> sqlite3.Connection:
     return connection
 
 
+def rows(database: Path, query: str, *values: object) -> list[tuple[Any, ...]]:
+    """Ask a database, and close it."""
+    with closing(connect(database)) as connection:
+        return [tuple(row) for row in connection.execute(query, values)]
+
+
 def dump(database: Path, *, tables: Collection[str] = ()) -> Dump:
     """Return all rows of all tables (or of `tables`), comparable with those of another database."""
     connection = connect(database)
