@@ -25,7 +25,7 @@ test-source: ## run the cases of one source: make test-source NAME=chorus
 thorough: ## run the property tests with many more examples
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto --all
 
-faults: ## run the fault tests with fifty times as many kills, failing writes and torn logs
+faults: ## run the fault tests with a hundred times as many kills, failing writes and torn logs
 	ASSOC_FAULTS=10 $(BIN)/pytest -n auto --all tests/faults tests/test_incremental_equals_full.py \
 		tests/test_conformance.py tests/test_migrations.py tests/test_watch.py -k "not fuzz"
 

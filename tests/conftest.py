@@ -52,7 +52,7 @@ prices.library_prices = cache(lambda model, of=prices.library_prices: list(of(mo
 _ROOT = Path(__file__).parents[1]
 _QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 _ALL = settings(
-    deadline=None, max_examples=60, stateful_step_count=20, suppress_health_check=_QUIET
+    deadline=None, max_examples=40, stateful_step_count=20, suppress_health_check=_QUIET
 )
 settings.register_profile("few", _ALL, max_examples=12)  # of a run without `--all`
 settings.register_profile("all", _ALL)

@@ -234,7 +234,7 @@ def test_a_kill_at_any_moment_leaves_the_old_or_the_new(old: Path, place: Path) 
     chance, kills, before = random.Random(1), 0, applied(old)
     whole = Path(shutil.copy(old, place / "whole.db"))
     usual = usual_seconds(lambda: migrate(whole))
-    for number in range(count := times(50)):
+    for number in range(count := times(50, 10)):
         database = Path(shutil.copy(old, place / f"{number}.db"))
         child = Child(lambda path=database: migrate(path))
         if not child.is_done_within((number + chance.random()) / count * usual):
@@ -251,7 +251,7 @@ def test_a_kill_while_it_is_derived_again_costs_nothing(old: Path, place: Path) 
     whole = Path(shutil.copy(old, place / "whole.db"))
     usual = usual_seconds(lambda: rebuild(whole).files)
     expected = dump(whole)
-    for number in range(count := times(25)):
+    for number in range(count := times(25, 5)):
         database = Path(shutil.copy(old, place / f"rebuilt-{number}.db"))
         child = Child(lambda path=database: rebuild(path).files)
         if not child.is_done_within((number + chance.random()) / count * usual):

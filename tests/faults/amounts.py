@@ -1,10 +1,10 @@
-"""How much is tried: `make faults` tries fifty times as much, `FUZZ_SECONDS` makes a long fuzz."""
+"""How much is tried: `make faults` tries a hundred times as much, `FUZZ_SECONDS` fuzzes longer."""
 
 from __future__ import annotations
 
 import os
 
-SCALE = float(os.environ.get("ASSOC_FAULTS", "0.2"))
+SCALE = float(os.environ.get("ASSOC_FAULTS", "0.1"))
 """By how much every number of kills, faults and images is multiplied."""
 
 FUZZ_SECONDS = float(os.environ.get("FUZZ_SECONDS", "2"))
