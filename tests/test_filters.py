@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -18,11 +19,15 @@ from tests.support.served import data, get, served
 from tests.support.shell import Shell
 
 from assoc_ingest.ask import query, times
+from assoc_ingest.ask.filters import FILTERS, Filters
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
+from assoc_ingest.questions import QUESTIONS
+from assoc_ingest.questions.question import named
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
+ROOT = Path(__file__).parents[1]
 TODAY = datetime(2026, 1, 20, 10, tzinfo=UTC)
 """A Tuesday."""
 
@@ -231,6 +236,19 @@ def test_an_unknown_word_for_a_time_is_one_sentence_with_examples(filled: Shell,
         page = get(site, f"{path}{name}=soon")
         assert page.status_code == 400
         assert "Invalid time" in page.text
+
+
+def test_what_is_described_is_what_can_be_given() -> None:
+    """What shows more than it leaves out is no filter."""
+    shows_more = {"all", "gone", "with_worktrees"}
+    assert FILTERS.keys() == {field.name for field in fields(Filters)} - shows_more
+    asked = [one for name in QUESTIONS for one in named(name).parameters() if one.filters]
+    assert {one.name for one in asked} == {name for name, one in FILTERS.items() if one.about}
+    assert [one.name for one in asked if not one.field.label] == []
+    documented = re.findall(
+        r"^\| `(\w+)`", (ROOT / "docs/search.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert {one.name for one in asked} <= set(documented)
 
 
 # -- nothing found ---------------------------------------------------------------------------------
