@@ -99,6 +99,21 @@ def test_the_map_has_prompts_changed_files_errors_subagents_and_compactions(
 
 
 @pytest.mark.slow
+def test_the_page_names_the_commits_that_were_made_here(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY, cwd="/srv/garden")
+        log = {"command": "git log --oneline"}
+        rows.call(file, "Bash", log, "7654321 Prune the <roses>")
+        command = {"command": "git commit -m 'Water the <beans>'"}
+        rows.call(file, "Bash", command, "[main 1a2b3c4] Water the <beans>")
+        rows.call(file, "Bash", command, "[main 1a2b3c4] Water the <beans>")
+
+    page = site(fill).get(HERE)
+    assert "1 commit made here" in page.text
+    assert '<a href="/db/-/blame?what=1a2b3c4">1a2b3c4</a> Water the &lt;beans&gt;' in page.text
+    assert "what=7654321" not in page.text
+
+
 def test_what_was_taken_back_has_a_badge(site: Callable[[Fill], Site]) -> None:
     def fill(rows: Rows) -> None:
         _, file = rows.session(KEY)

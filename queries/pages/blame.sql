@@ -231,3 +231,26 @@ where m.copy_of is null
     or s.project_id in (select value from json_each(:project))
   )
 group by x.value
+
+-- name: blame_commits
+-- Commands that may have made a commit
+-- The first 100 commands of the session :session, subagents included, that name something with which
+-- git commits.
+select
+    t.call_id,
+    t.result_id
+from tool_calls t
+cross join messages m on m.id = t.result_id
+where t.session_id = :session
+  and t.action = 'run'
+  and m.copy_of is null
+  and t.status not in ('declined', 'error')
+  and (
+    t.target like '%commit%'
+    or t.target like '%merge%'
+    or t.target like '%revert%'
+    or t.target like '%cherry-pick%'
+    or t.target like '%rebase%'
+  )
+order by t.started_at, t.id
+limit 100

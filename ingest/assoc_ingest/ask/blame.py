@@ -211,6 +211,18 @@ def made_in(command: str, output: str) -> list[MadeCommit]:
     ]
 
 
+def commits_of(connection: sqlite3.Connection, session: int) -> list[MadeCommit]:
+    """Return the commits that the commands of a conversation made, each once, the first first."""
+    rows = sql.ask(connection, "pages/blame_commits", session=session).fetchall()
+    texts = texts_of(connection, [row[name] for row in rows for name in ("call_id", "result_id")])
+    found: dict[str, MadeCommit] = {}
+    for row in rows:
+        for made in made_in(texts.get(row["call_id"], ""), texts.get(row["result_id"], "")):
+            if not made.is_replayed:
+                found.setdefault(made.hash, made)
+    return list(found.values())
+
+
 def _is_replayed(command: str, branch: str, subject: str) -> bool:
     """Was a commit made from another one? In a rebase, git commits on `detached HEAD`."""
     if states(command, subject):

@@ -9,7 +9,7 @@ from base64 import b64decode
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -22,6 +22,7 @@ from .. import sql, terminal
 from ..ask import conversation as message_text
 from ..ask import export as export_markdown
 from ..ask import refs
+from ..ask.blame import MadeCommit, commits_of
 from ..ask.conversation import (
     PEOPLE,
     Conversation,
@@ -607,6 +608,8 @@ class Shown:
     later: str | None
     is_first: bool
     links: list[pages.Row]
+    commits: list[MadeCommit]
+    """Those that its commands made; the first page of the conversation names them."""
     work: list[pages.Row]
     related: list[pages.Row]
     notes: list[str]
@@ -737,6 +740,7 @@ class Reader:
             later=ways[1],
             is_first=begin == FIRST,
             links=pages.ask(self._connection, "pages/session_links", session=self._id),
+            commits=self._commits(begin),
             work=pages.ask(self._connection, "pages/session_work", session=self._id),
             related=related[:MOST_LINKS],
             notes=self.notes,
@@ -745,6 +749,12 @@ class Reader:
             begin=self._begin_name(begin),
             news="" if has_more else self._news(),
         )
+
+    def _commits(self, begin: Begin) -> list[MadeCommit]:
+        if begin != FIRST or self._subagent is not None:
+            return []
+        made = commits_of(self._connection, int(str(self._id)))
+        return [replace(one, subject=pages.cut(one.subject)) for one in made[:MOST_LINKS]]
 
     def _sizes(self) -> list[str]:
         sizes = self._conversation.sizes()
