@@ -59,12 +59,14 @@ def progress_in_bytes(label: str) -> Iterator[Callable[[int, int], None]]:
     from .. import terminal
     from ..terminal import is_terminal, unchecked
 
+    if not is_terminal(sys.stderr):
+        yield lambda done, total: None  # click's bar takes a millisecond to import
+        return
     bar = click.progressbar(
         length=1,  # known only with the first call
         label=label,
         width=0,  # what the numbers leave of the line
         file=unchecked(sys.stderr),  # the bar is control characters
-        hidden=not is_terminal(sys.stderr),
         item_show_func=lambda item: item,
     )
     with bar:
