@@ -211,6 +211,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.conversation.TOKEN": ("words", "letters", "underscores"),
     "ask.query.TOKEN": ("words", "letters", "underscores"),
     "ask.query._term": ("quotes", "words", "letters", "spaces"),
+    "ask.query._quoted_or_told": ("quotes", "words", "letters", "spaces"),
     "fields._unbindable": ("surrogates",),
     "fields.INVISIBLE_RUN": ("zero-width letters", "words"),
     "web.frame._time": ("digits", "dashes"),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -384,6 +385,42 @@ def test_other_phrasings_are_words_and_not_many(connection: sqlite3.Connection) 
     for wrong in ({"also": ["pool"] * 5}, {"also": ["pool"], "raw": True}, {"also": [" "]}):
         with pytest.raises(UsageError):
             check(**wrong)
+
+
+# -- filters in plain words ------------------------------------------------------------------------
+
+
+def test_a_time_and_a_branch_in_a_question_are_filters(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime(2026, 2, 4, 12).astimezone()
+    monkeypatch.setattr("assoc_ingest.ask.times.present", lambda: now)
+    answer = ask("what did we do yesterday about the image")
+    assert keys(answer) == [DOCKER]
+    assert answer.understood == {"yesterday": 'since:"yesterday" until:"yesterday"'}
+    assert answer.notes == (
+        '\'yesterday\' is taken for since:"yesterday" until:"yesterday". In quotes it is words.',
+    )
+    branch = ask("the last thing about the pool on branch slim")
+    assert set(keys(branch)) == {DOCKER}
+    assert branch.understood == {"on branch slim": 'branch:"slim"'}
+
+
+def test_words_stay_words_where_a_filter_would_not_help(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime(2026, 2, 4, 12).astimezone()
+    monkeypatch.setattr("assoc_ingest.ask.times.present", lambda: now)
+    for query in (
+        'docker image "yesterday"',  # quoted
+        "docker image last year",  # nothing is of that time
+        "docker image on branch nowhere",
+        "docker image yesterday since:2026",  # the filter is set
+        "docker yesterdays",
+    ):
+        assert ask(query).understood == {}, query
+    assert DOCKER in keys(ask("docker image last year"))
+    assert ask("docker image yesterday", Filters(until="2026")).understood == {}
 
 
 # -- the language ----------------------------------------------------------------------------------

@@ -328,6 +328,14 @@ def test_an_expression_is_asked_as_it_is(demo: Pages) -> None:
     assert at("frost AND (") in wrong.links()
 
 
+def test_weak_matches_are_said_to_be_weak_and_a_time_to_be_a_filter(demo: Pages) -> None:
+    page = demo.get(at("how did we tune the kafka consumers of the orders table"))
+    assert "Weak matches: no conversation contains most of the words." in page.words
+    assert "Weak matches" not in demo.get(at("frost warning")).words
+    page = demo.get(at("the calendar on branch frost-warning"))
+    assert "'on branch frost-warning' is taken for branch:\"frost-warning\"." in page.words
+
+
 def test_a_word_that_was_corrected_is_a_link(demo: Pages) -> None:
     page = demo.get(at("seedlngs kind:document"))
     assert "Showing results for seedlings instead of seedlngs." in page.words

@@ -346,8 +346,24 @@ _term = re.compile(
     r"|\d+\s+(?:minute|hour|day|week|month|year)s?\s+ago))(?!\S))"
     r"|(?P<word>\S+)"
 )
+_quoted_or_told = re.compile(
+    r'"[^"]*(?:"|\Z)'
+    r"|(?<!\S)(?P<time>(?i:yesterday|today|(?:this|last) (?:week|month|year)"
+    r"|\d{1,3} (?:day|week|month)s? ago))(?=[\s?.,!]|\Z)"
+    r"|(?<!\S)(?i:on (?:the )?branch) (?P<branch>[\w./-]*\w)"
+)
 _raw_syntax = str.maketrans("(){}:^+,", " " * 8)
 _RAW_WORDS = frozenset({"AND", "OR", "NOT", "NEAR"})
+
+
+def told(query: str) -> Iterator[tuple[str, str]]:
+    """Yield the words of a question that say when or on which branch, and the filters they are."""
+    for match in _quoted_or_told.finditer(query):
+        if match["time"]:
+            time = match["time"].lower()
+            yield match[0], f'since:"{time}" until:"{time}"'
+        elif match["branch"]:
+            yield match[0], f'branch:"{match["branch"]}"'
 
 
 class _Token(NamedTuple):

@@ -32,6 +32,7 @@ from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import chain
+from typing import Any
 
 from .. import sql
 from ..fields import bindable
@@ -730,6 +731,8 @@ class SearchResult:
     """Have the hits the numbers of their lines?"""
     evidence: str = STRONG
     """strong, weak or none: may what was found be an answer?"""
+    understood: Mapping[str, str] = field(default_factory=dict)
+    """Words of the query that were taken for filters, with these."""
 
     def said(self) -> list[str]:
         """Return what a reader should know before the hits, one sentence each."""
@@ -780,6 +783,8 @@ class Ranking:
     """Why there are no hits."""
     is_cut: bool = False
     """Are there more hits with all words than were listed?"""
+    understood: Mapping[str, str] = field(default_factory=dict)
+    """Words of the query that were taken for filters, with these."""
     is_part: bool = False
     """Was it narrowed? A word that is missing here may occur in the rest."""
     of: tuple[Ranking, ...] = ()
@@ -827,6 +832,7 @@ class Ranking:
             self.notes,
             self.nothing,
             evidence=self._evidence(),
+            understood=self.understood,
         )
 
     def _evidence(self) -> str:
@@ -929,6 +935,50 @@ def find(
     what no snippet may show.
     """
     filters = filters or Filters()
+    options: dict[str, Any] = {
+        "limit": limit, "most": most, "tools": tools, "closest": closest, "newest": newest,
+        "left_out": left_out, "clean": clean,
+    }  # fmt: skip
+    if raw or not (told := _told(query, filters)):
+        return _find(connection, query, filters, raw=raw, **options)
+    as_it_stands = _find(connection, query, filters, **options)
+    if as_it_stands.groups and as_it_stands.groups[0].best.tier == 0:
+        return as_it_stands
+    for words in told:
+        query = query.replace(words, " ", 1)
+    limited = _find(connection, " ".join((query, *told.values())), filters, **options)
+    if not limited.groups:
+        return as_it_stands
+    said = (
+        f"{words!r} is taken for {filter}. In quotes it is words." for words, filter in told.items()
+    )
+    return replace(limited, understood=told, notes=(*said, *limited.notes))
+
+
+def _told(query: str, filters: Filters) -> dict[str, str]:
+    """Return the words of a question that are filters, with these; other filters go before."""
+    given = {*filters.given(), *dict(query_parser.parse(query).fields)}
+    return {
+        words: filter
+        for words, filter in query_parser.told(query)
+        if given.isdisjoint(filter.partition(":")[0] for filter in filter.split())
+    }
+
+
+def _find(
+    connection: sqlite3.Connection,
+    query: str,
+    filters: Filters,
+    *,
+    limit: int,
+    most: int,
+    tools: bool,
+    closest: bool,
+    newest: bool,
+    left_out: frozenset[str],
+    clean: Callable[[str], str] | None,
+    raw: bool = False,
+) -> Ranking:
     expression = bindable(query) if raw else None
     terms = query_parser.parse(query) if expression is None else query_parser.parse_raw(expression)
     notes: list[str] = []

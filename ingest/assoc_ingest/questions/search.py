@@ -36,6 +36,9 @@ EVIDENCE = (
     "strong, weak or none: how much of the query the best of the first conversations holds. "
     "Weak matches are unlikely to be an answer."
 )
+UNDERSTOOD = (
+    "Words of the query that were taken for filters: {words: filters}. In quotes they are words."
+)
 _FURTHEST = 1_000  # conversations that cursors lead to
 _LONGEST_ECHO = 200  # letters of a query that a message repeats
 _KINDS = {"session": "title", "tool_result_file": "output"}
@@ -110,6 +113,7 @@ class Search:
     total: Annotated[int, "Conversations that were found."]
     is_at_least: Annotated[bool, "There may be more than `total`."]
     evidence: Annotated[str, EVIDENCE]
+    understood: Annotated[dict[str, str] | None, UNDERSTOOD]
     relaxed: Annotated[
         dict[str, object] | None,
         "How the query was relaxed: {missing, corrected, has_exact}.",
@@ -183,6 +187,7 @@ class Hits:
 
     total: Annotated[int | None, "Hits that were found; null if there may be more."]
     evidence: Annotated[str, EVIDENCE]
+    understood: Annotated[dict[str, str], UNDERSTOOD]
     relaxed: Annotated[dict[str, object] | None, "How the query was relaxed."]
     nothing: Annotated[dict[str, object] | None, WHY_NOTHING]
     items: Annotated[list[Hit], "Hits, best first."]
@@ -315,7 +320,15 @@ def search(
         relaxed, nothing = _relaxed(reader, result), _nothing(result)
         has_more = len(result.hits) > end
         return Hits(
-            total, result.evidence, relaxed, nothing, hits, _in_short(query), result, has_more
+            total,
+            result.evidence,
+            {**result.understood},
+            relaxed,
+            nothing,
+            hits,
+            _in_short(query),
+            result,
+            has_more,
         )
     groups = reader.page(result.groups)
     every = [hit for group in groups for hit in group.hits]
@@ -334,7 +347,8 @@ def answer(
     relaxed: dict[str, object] | None,
 ) -> Search:
     return Search(
-        result.conversations, result.is_cut, result.evidence, relaxed, [*result.notes] or None,
+        result.conversations, result.is_cut, result.evidence, {**result.understood} or None,
+        relaxed, [*result.notes] or None,
         _nothing(result), items, _in_short(query), result,
     )  # fmt: skip
 
