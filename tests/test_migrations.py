@@ -108,7 +108,7 @@ def test_every_command_updates_it_or_says_what_does(old: Path, shell: Shell) -> 
     """Nobody is sent in a circle, and what cannot be updated in place has no byte changed."""
     shutil.move(old, shell.database)
     before = shell.database.read_bytes()
-    assert shell("search", "parser") == 4
+    assert shell("search", "frost") == 4
     advice = "rebuild" if "cannot be updated in place" in shell.err else "sync"
     assert shell.err.rstrip().endswith(f"run: assoc-ingest {advice}")
     assert shell.err.count("\n") == 1
@@ -119,7 +119,7 @@ def test_every_command_updates_it_or_says_what_does(old: Path, shell: Shell) -> 
             assert shell.database.read_bytes() == before
     files = archived_files(shell.database)
     assert shell(advice) == 0, shell.err
-    assert shell("search", "parser") == 0
+    assert shell("search", "frost") == 0
     assert archived_files(shell.database) == files
     check(shell.database)
     assert verify(shell.database).findings == []
