@@ -82,13 +82,22 @@ _OTHER_BYTES = bytes(set(range(256)) - {0xE1, *range(0xE3, 0xEE), 0xEF, 0xF0})
 _TEXT_KEYS = ("content", "text", "message", "prompt", "stdout", "stderr", "summary", "plan")
 
 
+def odd_letters(text: str) -> tuple[int, int]:
+    """Say whether a text has Chinese, Japanese or Korean letters, and invisible ones: 1 or 0."""
+    if text.isascii():
+        return 0, 0
+    data = text.encode("utf-8", "replace")
+    return _has_cjk(text, data), _has_invisible(text, data)
+
+
 def has_cjk(text: str) -> int:
     """Return 1 if the text contains Chinese, Japanese or Korean letters."""
-    if text.isascii():
-        return 0
+    return odd_letters(text)[0]
+
+
+def _has_cjk(text: str, data: bytes) -> int:
     # Most text that is not ASCII has only arrows, quotes and boxes. Looking for the bytes that
     # letters of these scripts begin with is much faster than the expression that decides.
-    data = text.encode("utf-8", "replace")
     if not data.translate(None, _OTHER_BYTES) and _radical(data) is None:
         return 0
     return 0 if _cjk().search(text) is None else 1
@@ -102,10 +111,12 @@ def _cjk() -> re.Pattern[str]:
 
 def has_invisible(text: str) -> int:
     """Return 1 if the text contains invisible letters."""
-    if text.isascii():
-        return 0
+    return odd_letters(text)[1]
+
+
+def _has_invisible(text: str, data: bytes) -> int:
     # Faster than one expression for all letters: most begin with the same byte in UTF-8.
-    if _formatting(text.encode("utf-8", "replace")) is not None:
+    if _formatting(data) is not None:
         return 1
     return int(any(letter in text for letter in _OTHER_INVISIBLE))
 

@@ -13,14 +13,13 @@ from ..fields import (
     MAX_TEXT,
     TOOL_KINDS,
     Zone,
-    has_cjk,
-    has_invisible,
     is_count,
     json_text,
     left_over,
     mapping,
     number,
     obvious_text,
+    odd_letters,
     orjson,
     placeholder,
     string,
@@ -341,7 +340,7 @@ class ChatReader(Reader):
             text = text[:MAX_TEXT]
             is_cut = 1
         said, given = (None, text) if kind in TOOL_KINDS else (text, None)
-        is_plain = text.isascii()
+        cjk, invisible = odd_letters(text)
         self.records.append(
             Message(
                 kind,
@@ -356,8 +355,8 @@ class ChatReader(Reader):
                 self._is_sidechain,
                 int(is_error),
                 is_cut,
-                0 if is_plain else has_cjk(text),
-                0 if is_plain else has_invisible(text),
+                cjk,
+                invisible,
                 self.start,
                 self.length,
                 block,
@@ -482,9 +481,11 @@ class ChatReader(Reader):
 
     def count(self, value: JSONObject, key: str) -> int:
         """Return a number of tokens, 0 if none is stated."""
-        found = value.get(key)
-        self._expect(found is None or is_count(found), key, found)
-        return found if isinstance(found, int) and is_count(found) else 0
+        stated = value.get(key)
+        if is_count(stated):
+            return stated  # type: ignore[return-value]
+        self._expect(stated is None, key, stated)
+        return 0
 
     def fact(self, name: str, value: str | None) -> None:
         """Set a fact of the session; the last value counts, of `first_...` the first."""

@@ -630,16 +630,16 @@ _STATE = {
 }
 _CLEARED = ("tag",)  # state that a person can take back: then the value is empty
 # Keys of the envelope; the session keeps the last value of each.
-_ENVELOPE = (
-    ("gitBranch", "git_branch"),
-    ("version", "agent_version"),
-    ("slug", "slug"),
-    ("entrypoint", "entrypoint"),
-    ("permissionMode", "permission_mode"),
-    ("sessionKind", "session_kind"),
-    ("teamName", "team_name"),
-    ("userType", "user_type"),
-)
+_ENVELOPE = {
+    "gitBranch": "git_branch",
+    "version": "agent_version",
+    "slug": "slug",
+    "entrypoint": "entrypoint",
+    "permissionMode": "permission_mode",
+    "sessionKind": "session_kind",
+    "teamName": "team_name",
+    "userType": "user_type",
+}
 # Keys whose value is also kept for each line: it can change within a session.
 _CONTEXTS = ("git_branch", "agent_version", "permission_mode")
 # Modes in which a person typed the queued text.
@@ -681,6 +681,8 @@ class TranscriptReader(ChatReader):
         self._snapshots: dict[tuple[str, int | None], FileSnapshot] = {}
         self._contexts: dict[str, str | None] = dict.fromkeys(_CONTEXTS)
         self._cwd: object = None
+        self._last_stated: list[object] = []
+        """What the last line stated of the session; mostly the next one states the same."""
         self._exact: JSONObject | None = None
         self._directories: dict[str, WorkingDirectory] = {}
         self._sidechain_count = 0
@@ -786,14 +788,16 @@ class TranscriptReader(ChatReader):
 
     def _session_facts(self, line: JSONObject) -> None:
         """Read facts of the session: the last value of each, and the first session key."""
-        get, facts, contexts = line.get, self._facts, self._contexts
-        for key, name in _ENVELOPE:
-            value = get(key)
-            if value.__class__ is str:
-                if value:
-                    facts[name] = value
-                if contexts.get(name, value) != value:
-                    self._context(name, value)
+        get, facts = line.get, self._facts
+        stated = [get(key) for key in _ENVELOPE]
+        if stated != self._last_stated:
+            self._last_stated = stated
+            for name, value in zip(_ENVELOPE.values(), stated, strict=True):
+                if value.__class__ is str:
+                    if value:
+                        facts[name] = value
+                    if self._contexts.get(name, value) != value:
+                        self._context(name, value)
         session = get("sessionId")
         if session.__class__ is str and session and "stated_session_key" not in facts:
             facts["stated_session_key"] = folded(session)
@@ -1220,6 +1224,7 @@ class TranscriptReader(ChatReader):
     def _state(self, kind: str, line: JSONObject) -> None:
         key, name = _STATE[kind]
         value = line.get(key)
+        self._last_stated = []  # what the next chain line states holds after this one
         if isinstance(value, str):
             if value or kind in _CLEARED:
                 self._facts[name] = value[:_MAX_TITLE]
