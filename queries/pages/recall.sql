@@ -60,7 +60,7 @@ order by n.action, n.number
 
 -- name: recall_edits
 -- Who edited a file
--- In the last conversations of the projects :projects, a JSON array, the last edit of the file that has
+-- In the last conversations of the projects :in_projects, a JSON array, the last edit of the file that has
 -- one of the paths :paths, and what the agent had said before it; at most :limit, the newest first,
 -- without the conversation with the key :session.
 with found as (
@@ -75,7 +75,7 @@ with found as (
     from (
         select s.id
         from sessions s
-        where s.project_id in (select value from json_each(nullif(:projects, '')))
+        where s.project_id in (select value from json_each(nullif(:in_projects, '')))
           and s.session_key <> coalesce(:session, '')
           and not exists (select 1 from sessions l where l.id = s.linked_session_id and l.message_count > 0)
         order by s.ended_at desc
@@ -116,7 +116,7 @@ limit cast(coalesce(nullif(:limit, ''), 3) as integer)
 
 -- name: recall_failures
 -- Commands that failed
--- In the last conversations of the projects :projects, a JSON array, the commands that failed and hold
+-- In the last conversations of the projects :in_projects, a JSON array, the commands that failed and hold
 -- the text :words, at most :limit, the newest first, without the conversation with the key :session.
 select
     t.id,
@@ -136,7 +136,7 @@ select
 from (
     select s.id
     from sessions s
-    where s.project_id in (select value from json_each(nullif(:projects, '')))
+    where s.project_id in (select value from json_each(nullif(:in_projects, '')))
       and s.session_key <> coalesce(:session, '')
       and not exists (select 1 from sessions l where l.id = s.linked_session_id and l.message_count > 0)
     order by s.ended_at desc

@@ -254,7 +254,7 @@ class _Memory:
         if inner is None:
             return ""
         rows = self._ask(
-            "pages/recall_edits", projects=self._ids, session=self._event.session,
+            "pages/recall_edits", in_projects=self._ids, session=self._event.session,
             paths=json.dumps([root + inner for root in roots]), limit=_EDITS,
         )  # fmt: skip
         return self._once(
@@ -269,7 +269,7 @@ class _Memory:
         if not checks:
             return ""
         rows = self._ask(
-            "pages/recall_failures", projects=self._ids, session=self._event.session,
+            "pages/recall_failures", in_projects=self._ids, session=self._event.session,
             words=checks[0].words[0], limit=_FAILURES,
         )  # fmt: skip
         same = (row for row in rows if is_same(self._event.command, row["target"]))
