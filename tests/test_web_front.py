@@ -308,6 +308,8 @@ def test_the_last_7_days_are_those_of_today_and_say_their_dates(
     page = site.get("/")
     assert "The last 7 days (31 Jan – 6 Feb) 3 conversations" in page.words
     assert f"{LIST}?since=2026-01-31&until=2026-02-06" in page.links()
+    recap = next(link for link in page.links() if "/-/recap?since=2026-01-31" in link)
+    assert "3 conversations" in site.get(recap).words
     assert "31 Jan – 6 Feb. Latest activity: 2026-02-06" in site.get(DAYS.format(7)).words
     later = TODAY + timedelta(days=100)
     monkeypatch.setattr(times, "present", lambda: later)

@@ -58,6 +58,9 @@ class Paths:
         """Return the address of the list of conversations with these filters."""
         return with_query(self.page("sessions"), asked)
 
+    def question(self, name: str, **asked: object) -> str:
+        return with_query(self.page(name), asked)
+
     def usage(self, key: str) -> str:
         return self.report("usage-by-session", session=key)
 
