@@ -129,7 +129,7 @@ def test_each_day_has_what_was_done_on_it(asked: Shell) -> None:
     ]  # fmt: skip
     first, second = (rows(answer)["0b7c2f4e", f"2026-03-0{day}"] for day in (2, 3))
     assert first["commits"] == [
-        {"ref": "0b7c2f4e:4", "hash": "1a2b3c4", "subject": "Paint the door", "branch": "main"}
+        {"ref": "0b7c2f4e:5", "hash": "1a2b3c4", "subject": "Paint the door", "branch": "main"}
     ]
     assert (first["prompts"], first["files"], first["pull_requests"]) == (1, ["door.py"], [])
     assert (first["cost_usd"], second["cost_usd"]) == (0.03, 0.04)
@@ -189,7 +189,7 @@ def test_people_read_it_by_day(asked: Shell) -> None:
     assert lines.index("Tuesday, 3 March 2026") < lines.index("Monday, 2 March 2026")
     assert "shop: 2 conversations, 1 pull request, 3 files, ≥$0.05" in lines
     assert "  and 1 short conversation" in lines
-    assert "    0b7c2f4e:4  commit  1a2b3c4  Paint the door" in lines
+    assert "    0b7c2f4e:5  commit  1a2b3c4  Paint the door" in lines
     assert "  task  pending  0b7c2f4e  Buy paint · shop" in lines
 
 
@@ -206,7 +206,7 @@ def test_markdown_obeys_nothing_that_was_stored(asked: Shell) -> None:
 def test_a_page_links_to_what_it_names(filled: Path) -> None:
     page = Site(filled).get(f"/{filled.stem}/-/recap?when=2026-03")
     assert "Tuesday, 3 March 2026" in page.words
-    assert f"/{filled.stem}/-/session/0b7c2f4e?at=4" in page.links()
+    assert f"/{filled.stem}/-/session/0b7c2f4e?at=5" in page.links()
 
 
 def test_nothing_says_when_there_was_something(asked: Shell) -> None:

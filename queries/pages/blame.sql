@@ -238,7 +238,9 @@ group by x.value
 -- git commits.
 select
     t.call_id,
-    t.result_id
+    t.result_id,
+    m.file_id,
+    m.byte_offset
 from tool_calls t
 cross join messages m on m.id = t.result_id
 where t.session_id = :session

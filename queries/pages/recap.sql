@@ -77,12 +77,22 @@ select
     m.file_id,
     m.byte_offset
 from tool_calls t
-cross join messages m on m.id = t.call_id
+cross join messages m on m.id = coalesce(t.result_id, t.call_id)
 left join json_each(t.paths) e on t.action = 'edit'
 where t.session_id in (select value from json_each(nullif(:sessions, '')))
   and (
     t.action = 'edit'
-    or (t.action = 'run' and t.result_id is not null and t.target like '%git%')
+    or (
+      t.action = 'run'
+      and t.result_id is not null
+      and (
+        t.target like '%commit%'
+        or t.target like '%merge%'
+        or t.target like '%revert%'
+        or t.target like '%cherry-pick%'
+        or t.target like '%rebase%'
+      )
+    )
   )
   and m.copy_of is null
   and t.status not in ('declined', 'error')

@@ -211,16 +211,20 @@ def made_in(command: str, output: str) -> list[MadeCommit]:
     ]
 
 
-def commits_of(connection: sqlite3.Connection, session: int) -> list[MadeCommit]:
-    """Return the commits that the commands of a conversation made, each once, the first first."""
-    rows = sql.ask(connection, "pages/blame_commits", session=session).fetchall()
-    texts = texts_of(connection, [row[name] for row in rows for name in ("call_id", "result_id")])
-    found: dict[str, MadeCommit] = {}
-    for row in rows:
+def commits_of(
+    connection: sqlite3.Connection, commands: Sequence[sqlite3.Row]
+) -> Iterator[tuple[sqlite3.Row, MadeCommit]]:
+    """Yield the commits that commands made, each once, with the command that made it first.
+
+    The commands, in the order of their time, are rows such as those of `blame_commits`.
+    """
+    ids = [row[name] for row in commands for name in ("call_id", "result_id")]
+    texts, hashes = texts_of(connection, ids), set()
+    for row in commands:
         for made in made_in(texts.get(row["call_id"], ""), texts.get(row["result_id"], "")):
-            if not made.is_replayed:
-                found.setdefault(made.hash, made)
-    return list(found.values())
+            if not made.is_replayed and made.hash not in hashes:
+                hashes.add(made.hash)
+                yield row, made
 
 
 def _is_replayed(command: str, branch: str, subject: str) -> bool:

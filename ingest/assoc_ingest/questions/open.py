@@ -16,6 +16,7 @@ from typing import Annotated, Any, NamedTuple
 
 from .. import sql
 from ..ask import excerpt as excerpts
+from ..ask.blame import commits_of
 from ..ask.conversation import PEOPLE, Conversation, Message, Part, Place, typed
 from ..ask.excerpt import Excerpt, Options, opened
 from ..ask.refs import Entry, Line, Names, nearest_keys, sessions_beginning_with, split
@@ -23,7 +24,7 @@ from ..ask.usage import spent_of
 from ..errors import NotFoundError, UsageError
 from .fit import Continued
 from .question import Reader
-from .recap import Commit, commits_in
+from .recap import Commit, as_commit
 from .recent import Outcome, Prompt, branches, ending, prompts
 
 
@@ -281,7 +282,10 @@ def _summary(conversation: Conversation, reader: Reader) -> Summary:
     id, names = session["id"], conversation.names()
     state, outcome = ending(connection, id, names, reader.mask, _OF_OUTCOME)
     edits = sql.ask(connection, "pages/session_edits", session=id, limit=-1).fetchall()
-    commits = commits_in(reader, id, names)
+    commands = sql.ask(connection, "pages/blame_commits", session=id).fetchall()
+    commits = [
+        as_commit(reader, row, made, names) for row, made in commits_of(connection, commands)
+    ]
     counts = {
         "commits": len(commits),
         "changed_files": len(edits),

@@ -14,6 +14,7 @@ from .recent import Said, ending, where_of
 if TYPE_CHECKING:
     import sqlite3
 
+    from ..ask.blame import MadeCommit
     from ..ask.filters import Filters
     from ..ask.refs import Names
     from ..ask.usage import Spent
@@ -279,6 +280,7 @@ def _done(
 ) -> tuple[list[Done], Rows]:
     """Return what was done, by day, then by repository, the newest first; and the responses."""
     from .. import sql
+    from ..ask.blame import commits_of
     from ..ask.refs import Names, short_key
 
     given = {"sessions": json.dumps([*sessions]), "since": where["since"], "until": where["until"]}
@@ -296,7 +298,12 @@ def _done(
     }
     prompts, usage = by_place("prompts"), by_place("usage")
     calls, links = by_place("calls"), by_place("links")
-    made = commits_of(reader, calls, Names(reader.db))
+    runs = [(row, place) for place, rows in calls.items() for row in rows if row["action"] == "run"]
+    runs.sort(key=lambda run: run[0]["timestamp"])
+    places, names = dict(runs), Names(reader.db)
+    commits: dict[Place, list[Commit]] = {}
+    for row, made in commits_of(reader.db, [row for row, _ in runs]):
+        commits.setdefault(places[row], []).append(as_commit(reader, row, made, names))
     done = []
     for place in {**prompts, **usage, **calls, **links}:
         session, day = place
@@ -315,7 +322,7 @@ def _done(
                 ended=max(ends),
                 state=None,
                 prompts=sum(one["prompts"] for one in prompts.get(place, ())),
-                commits=made.get(place, []),
+                commits=commits.get(place, []),
                 pull_requests=[*dict.fromkeys(one["url"] for one in links.get(place, ()))],
                 files=_files(calls.get(place, ()), home),
                 cost_usd=None,
@@ -339,32 +346,10 @@ def _done(
     return done, usage
 
 
-def commits_in(reader: Reader, session: int, names: Names) -> list[Commit]:
-    """Return the commits that git printed in a conversation, in their order."""
-    from .. import sql
-
-    calls = sql.ask(reader.db, "pages/recap_calls", sessions=f"[{session}]").fetchall()
-    return commits_of(reader, {(session, None): calls}, names).get((session, None), [])
-
-
-def commits_of(reader: Reader, calls: Rows, names: Names) -> dict[Place, list[Commit]]:
-    """Return the commits of conversations, each where it was made first."""
-    from ..ask.blame import made_in, texts_of
-
-    runs = [(place, row) for place, rows in calls.items() for row in rows if row["action"] == "run"]
-    runs.sort(key=lambda run: run[1]["timestamp"])
-    texts = texts_of(reader.db, (row[name] for _, row in runs for name in ("call_id", "result_id")))
-    made: dict[Place, list[Commit]] = {}
-    hashes = set()
-    for place, row in runs:
-        for commit in made_in(texts.get(row["call_id"], ""), texts.get(row["result_id"], "")):
-            if commit.is_replayed or commit.hash in hashes:
-                continue
-            hashes.add(commit.hash)
-            ref = names.of(row["file_id"], row["byte_offset"])
-            subject = reader.mask(commit.subject)
-            made.setdefault(place, []).append(Commit(ref, commit.hash, subject, commit.branch))
-    return made
+def as_commit(reader: Reader, row: sqlite3.Row, made: MadeCommit, names: Names) -> Commit:
+    """Return a commit with the reference of what git printed."""
+    ref = names.of(row["file_id"], row["byte_offset"])
+    return Commit(ref, made.hash, reader.mask(made.subject), made.branch)
 
 
 def _files(calls: Sequence[sqlite3.Row], home: sqlite3.Row) -> list[str]:

@@ -753,8 +753,9 @@ class Reader:
     def _commits(self, begin: Begin) -> list[MadeCommit]:
         if begin != FIRST or self._subagent is not None:
             return []
-        made = commits_of(self._connection, int(str(self._id)))
-        return [replace(one, subject=pages.cut(one.subject)) for one in made[:MOST_LINKS]]
+        asked = sql.ask(self._connection, "pages/blame_commits", session=self._id)
+        made = islice(commits_of(self._connection, asked.fetchall()), MOST_LINKS)
+        return [replace(one, subject=pages.cut(one.subject)) for _, one in made]
 
     def _sizes(self) -> list[str]:
         sizes = self._conversation.sizes()
