@@ -257,6 +257,16 @@ def test_which_version_is_installed_is_not_read_again_for_each_line(
             refresh_prices(connection)
 
 
+def test_where_nobody_may_look_the_known_version_is_taken_for_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(path: Path) -> None:
+        raise PermissionError(path)
+
+    monkeypatch.setattr(Path, "stat", refused)
+    assert prices.is_installed("genai-prices 99.0")
+
+
 def one_price(model: str) -> list[prices.Price]:
     """Return the price of a model as a newer library might know it."""
     return [prices.Price("", 0, 0, 3_000_000, None, None, None, None)]

@@ -179,7 +179,13 @@ def is_installed(origin: str) -> bool:
     if package is None or package.origin is None:
         return False
     number = origin.removeprefix(f"{_LIBRARY} ")
-    return (Path(package.origin).parents[1] / f"{_PACKAGE}-{number}.dist-info").is_dir()
+    try:
+        (Path(package.origin).parents[1] / f"{_PACKAGE}-{number}.dist-info").stat()
+    except FileNotFoundError:
+        return False
+    except OSError:  # this user may not look there, so no other version can be asked either
+        return True
+    return True
 
 
 @cache
