@@ -143,7 +143,7 @@ def test_a_commit_is_compared_with_this_checkout(
 ) -> None:
     assert compare.main(["HEAD", "--size", "300KB", "--build", str(build), *SMALL]) == 0
     page = capsys.readouterr().out
-    assert len(tables(page)["Commands"]) == 10
+    assert len(tables(page)["Commands"]) == 14
     assert len(tables(page)["Questions"]) == 2 * len(SEARCHES) + 5
     assert not list(build.glob("run-*"))
 

@@ -289,14 +289,14 @@ def test_a_page_reads_each_part_of_the_archive_once(
     """A part is about 1 MB, and the numbers of 200 lines could be counted from its start each."""
     write(tmp_path / "home", TRANSCRIPT, *said(PAGE // 2, "long " * 6_000))
     sync(tmp_path / "one.db", [tmp_path / "home"])
-    read: list[tuple[int, int]] = []
-    read_archive = archive.read
+    read: list[int] = []
+    pieces_of = archive._pieces
 
-    def counted(connection: sqlite3.Connection, file: int, start: int, end: int) -> Iterator[bytes]:
-        read.append((start, end))
-        return read_archive(connection, file, start, end)
+    def counted(frame: archive.Frame, file: int) -> Iterator[bytes]:
+        read.append(frame.start)
+        return pieces_of(frame, file)
 
-    monkeypatch.setattr(archive, "read", counted)
+    monkeypatch.setattr(archive, "_pieces", counted)
     assert len(Site(tmp_path / "one.db").get(HERE).links("?at=")) == PAGE
     assert len(read) == len(set(read)) > 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from difflib import Match, SequenceMatcher
 from functools import cache
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from jinja2.environment import TemplateModule
     from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.token import Token
+    from markdown_it.utils import OptionsDict
 
 
 # ------------------------------------------------------------------------------------------------
@@ -344,8 +347,18 @@ def _parser(breaks: bool) -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "breaks": breaks})
+    parser.add_render_rule("fence", _fence)
     # References would repeat one long address a thousand times.
     return parser.enable(["table", "strikethrough"]).disable(["image", "reference"])
+
+
+def _fence(
+    renderer: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: object
+) -> str:
+    """Return a block of code below what its fence says of it, its language: no word is lost."""
+    info = tokens[at].info.strip()
+    said = f"<p><code>{escape(info)}</code></p>\n" if info else ""
+    return f"{said}<pre><code>{escape(tokens[at].content)}</code></pre>\n"
 
 
 def _kept(tag: str, attribute: str, value: str) -> str | None:
