@@ -22,7 +22,7 @@ from tests.support.shell import running, statements_below
 
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.protocol import STATELESS, VERSIONS, WITH_HANDSHAKE, Protocol
-from assoc_ingest.mcp.server import INSTRUCTIONS, LONGEST, Tools, all_tools, serve
+from assoc_ingest.mcp.server import INSTRUCTIONS, LONGEST, Tools, all_tools, sent, serve
 from assoc_ingest.sync.run import sync
 
 DEMO = Path(__file__).parent / "demo"
@@ -102,6 +102,19 @@ def test_the_official_client_lists_and_calls_every_tool(
         "stats": [False, True],
         "sql": [False, False, True],
     }
+
+
+def test_a_client_is_sent_the_text_or_the_object_and_of_an_error_the_text_too() -> None:
+    result: dict[str, object] = {
+        "content": [{"type": "text", "text": "> blue"}], "structuredContent": {"schema": 1}
+    }  # fmt: skip
+    assert sent(result, is_structured=False) == {"content": result["content"]}
+    as_object = sent(result, is_structured=True)
+    assert as_object["structuredContent"] == {"schema": 1}
+    assert "blue" not in str(as_object["content"])
+    wrong = {**result, "isError": True}
+    assert sent(wrong, is_structured=True) == wrong
+    assert "structuredContent" not in sent(wrong, is_structured=False)
 
 
 def test_the_versions_are_the_newest_one_and_the_two_before_it() -> None:

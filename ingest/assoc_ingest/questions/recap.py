@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -172,23 +172,18 @@ def recap(
         return spent(reader.db, [row for place in places for row in usage.get(place, ())], rate)
 
     done, usage = _done(reader, sessions, where, is_by_day=by == "day")
-    names = Names(reader.db)
-    paths: dict[str | None, set[str | None]] = {}
-    for one in done:
-        paths.setdefault(one.repository, set()).add(one._path)
+    items, names = reader.page(done), Names(reader.db)
     last = {one._session: one for one in reversed(done)}
-    for one in done:
+    for one in items:
         cost = spent_by([one])
         one.cost_usd = cost.cost_usd
         one._about = ", ".join(
             filter(None, (many(one.prompts, "prompt") if one.prompts else "", _about([one], cost)))
         )
-        row = sessions[one._session]
-        if last[one._session] is one and not (where["until"] and row["ended_at"] >= where["until"]):
+        ended = sessions[one._session]["ended_at"]
+        if last[one._session] is one and not (where["until"] and ended >= where["until"]):
             one.state, outcome = ending(reader.db, one._session, names, reader.mask)
             one.outcome = Said(outcome.ref, outcome.text) if outcome else None
-    items = reader.page(done)
-    groups = [[*rows] for _, rows in groupby(items, lambda one: (one.day, one._repository))]
     # Not only of the last month: what was left open in that period.
     open_rows = sql.ask(reader.db, "lists/open", **where, all=1, limit=_OPEN + 1) if done else ()
     left = [*open_rows]
@@ -214,21 +209,32 @@ def recap(
         total=len(done),
         items=[*items],
         _has_more_open=len(left) > _OPEN,
-        _groups=[
-            Group(
-                rows[0].day,
-                rows[0].repository if len(paths[rows[0].repository]) == 1 else rows[0]._path,
-                _about(rows, spent_by(rows), is_sum=True),
-                [one for one in rows if not one.is_short], sum(one.is_short for one in rows),
-            )
-            for rows in groups
-        ],
+        _groups=[*_groups(done, items, spent_by)],
         _about=_about(done, total, is_sum=True),
         _period=_period(where["since"], where["until"]),
         _is_markdown=markdown,
         _newest=moment(newest)[:10],
         _why=[*why.lines("conversation")] if why else [],
     )  # fmt: skip
+
+
+def _groups(
+    done: Sequence[Done], items: Sequence[Done], spent_by: Callable[[Sequence[Done]], Spent]
+) -> Iterator[Group]:
+    """Yield the items by day and repository; of several repositories of one name, their paths."""
+    paths: dict[str | None, set[str | None]] = {}
+    for one in done:
+        paths.setdefault(one.repository, set()).add(one._path)
+    for (day, _), grouped in groupby(items, lambda one: (one.day, one._repository)):
+        rows = [*grouped]
+        name, path = rows[0].repository, rows[0]._path
+        yield Group(
+            day,
+            name if len(paths[name]) == 1 else path,
+            _about(rows, spent_by(rows), is_sum=True),
+            [one for one in rows if not one.is_short],
+            sum(one.is_short for one in rows),
+        )
 
 
 def _limited(filters: Filters, when: str | None) -> Filters:
