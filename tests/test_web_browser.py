@@ -213,10 +213,7 @@ def test_a_page_loads_nothing_from_elsewhere_fits_a_telephone_and_can_be_read_by
     page = watched.open(path)
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert watched.wrong == []
-    if path in PAGES:
-        is_wide = "/-/session/" in path and not path.endswith(("nix", "timeline"))
-        width = "1280px" if is_wide else "960px"
-        assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == width
+    assert page.evaluate("getComputedStyle(document.querySelector('main')).maxWidth") == "1280px"
     assert _found_by_axe(page, path) == []
     page.set_viewport_size({"width": 400, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == 400
@@ -473,10 +470,33 @@ def test_the_map_is_beside_the_page_and_folded_on_a_telephone(browser: Any, long
 
 def test_a_conversation_begins_at_the_top_of_its_page(browser: Any, server: str) -> None:
     page = Watched(browser, server, viewport={"width": 1280, "height": 800}).open(FROST)
-    assert page.locator(".ai-body article").first.bounding_box()["y"] < 200
+    assert page.evaluate(_FIRST_LINE) < 200
+    assert page.locator("#facts").bounding_box()["height"] < 30  # one line
     assert not page.get_by_text("How was this counted?").is_visible()
     page.get_by_text("Details", exact=True).click()
     assert page.get_by_text("How was this counted?").is_visible()
+
+
+def test_other_conversations_are_beside_it_and_folded_where_there_is_no_room(
+    browser: Any, server: str
+) -> None:
+    path = f"{FROST}?project=fernhill"
+    for scripts in (True, False):
+        page = Watched(browser, server, java_script_enabled=scripts,
+                       viewport={"width": 1100, "height": 800}).open(path)  # fmt: skip
+        beside = page.locator(".ai-beside")
+        here = beside.locator("[aria-current=page]")
+        assert "Frost warning" in here.inner_text()
+        assert here.bounding_box()["x"] < page.locator(".ai-body").bounding_box()["x"]
+        page.set_viewport_size({"width": 400, "height": 800})
+        assert not here.is_visible()
+        beside.locator("summary").click()
+        assert here.is_visible()
+    with page.expect_navigation():
+        beside.locator("li:not(.ai-here) a").first.click()
+    assert page.url.endswith("?project=fernhill")
+    texts = page.locator(".ai-beside li .ai-facts > :first-child").all_text_contents()
+    assert set(texts) == {"fernhill"}
 
 
 def test_the_command_that_resumes_can_be_copied(browser: Any, server: str) -> None:
@@ -540,6 +560,13 @@ def _on_top(page: Any) -> str:
 
 _COLOURS = """() => JSON.stringify(["backgroundColor", "color"].map(name =>
     getComputedStyle(document.body)[name].match(/\\d+/g).slice(0, 3).map(Number)))"""
+_FIRST_LINE = """() => {
+    const texts = document.createTreeWalker(document.querySelector("article .ai-prose"), 4)
+    while (!texts.nextNode().textContent.trim());
+    const range = document.createRange()
+    range.selectNodeContents(texts.currentNode)
+    return range.getBoundingClientRect().top
+}"""
 _UNNAMED = """() => [...document.querySelectorAll("a[href], button, input, select")]
     .filter(one => one.type != "hidden" && !one.textContent.trim() && !one.labels?.length)
     .map(one => one.outerHTML)"""

@@ -98,7 +98,7 @@ def site(place: Path) -> Site:
 def listed(page: Page) -> list[str]:
     """The keys of the conversations on a page, in its order."""
     assert page.status == 200, page.words
-    return [link.rsplit("/", 1)[1] for link in page.links("/-/session/")]
+    return [link.rsplit("/", 1)[1].partition("?")[0] for link in page.links("/-/session/")]
 
 
 # -- the list ------------------------------------------------------------------------------------

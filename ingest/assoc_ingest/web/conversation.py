@@ -42,12 +42,12 @@ from ..ask.usage import spent_of
 from ..errors import ArchiveError, NotFoundError
 from ..records import ASK, EDIT
 from ..terminal import one_line
+from . import conversations, pages, urls
 from . import entries as export
-from . import pages, urls
 from .entries import Entries, Entry, Nested, folded_copies, nested_in, set_links, with_beginning
 from .html import LARGEST, marked_html
 from .pages import MOST_LINKS, PageError
-from .urls import BlockPlace, Link, Paths, Permalinks
+from .urls import BlockPlace, Link, Paths, Permalinks, with_query
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -571,9 +571,11 @@ class PageRequest(NamedTuple):
     """The query of the search in the conversation."""
     goes: bool = False
     """Open the first match, or the first after `after`."""
+    listed: Mapping[str, str] = {}
+    """The filters of the list that it was opened from."""
 
     def keep(self, address: str) -> str:
-        values = {"find": self.find, "said": "1" if self.said else ""}
+        values = {"find": self.find, "said": "1" if self.said else "", **self.listed}
         query = urlencode({name: value for name, value in values.items() if value})
         head, sign, anchor = address.partition("#")
         if not query:
@@ -620,6 +622,8 @@ class Shown:
     """On the last page, the address that reports the number of new lines."""
     begin: str
     """The place after which the page begins, as in an address; '' for the first page."""
+    beside: list[pages.Row]
+    """The newest conversations of the list that it was opened from."""
 
 
 # ------------------------------------------------------------------------------------------------
@@ -708,7 +712,9 @@ class Reader:
         read = list(islice(self._from(begin), PAGE + 1))
         has_more = len(read) > PAGE
         messages = read[:PAGE]
-        entries = Entries(conversation, self._targets)
+        whose = self._subagent.started_at if self._subagent else conversation.session["started_at"]
+        day = terminal.day(str(whose or "")) if begin == FIRST else ""
+        entries = Entries(conversation, self._targets, day=day)
         page_entries = list(entries.of(messages))
         is_whole = self._subagent is None and not has_more and not self._asked.said
         rest, more_rest, warmups = self._unspawned(entries) if is_whole else ([], 0, 0)
@@ -747,6 +753,7 @@ class Reader:
             map=self._map(begin, messages[-1:], page_entries, anchors),
             finding=self._finding(finder, begin),
             begin=self._begin_name(begin),
+            beside=conversations.beside(self._connection, self._asked.listed, conversation.session),
             news="" if has_more else self._news(),
         )
 
@@ -930,7 +937,7 @@ class Reader:
 
 TABLES = (
     "messages", "sessions", "subagents", "tool_calls", "files", "projects", "responses", "prices",
-    "links", "teams", "tasks", "todos", "plans",
+    "links", "teams", "tasks", "todos", "plans", "sources",
 )  # fmt: skip
 _SCRIPTS = ("session.js", "news.js")
 
@@ -967,6 +974,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         said=bool(request.args.get("said")),
         find=query[:LONGEST],
         goes=bool(request.args.get("go")),
+        listed={name: value for name in conversations.FILTERS if (value := request.args.get(name))},
     )
     shown = await _read_from(datasette, request, TABLES, partial(_read, asked))
     if isinstance(shown, Link):
@@ -986,6 +994,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "agent_facts": pages.cut(facts_of(shown.subagent)) if shown.subagent else "",
         "resume": _whole(shown.resume),
         "kept": asked.keep,
+        "list_query": with_query("", asked.listed),
         **_modes(request),
         "asked": asked,
     }

@@ -36,6 +36,9 @@ TABLES = (
 PAGE = 50
 """Conversations on a page."""
 
+BESIDE = 30
+"""Conversations in the list beside one of them."""
+
 SORTS = {"": "Newest first", "cost": "Highest cost first", "messages": "Longest first"}
 FILTERS = (
     "project", "branch", "model", "source", "status", "month", "day", "since", "until", "min_cost",
@@ -64,6 +67,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         "title": "Conversations",
         "database": database,
         "asked": asked,
+        "kept": with_query("", {name: asked[name] for name in FILTERS}),
         "number": number,
         "here": here,
         "page_address": lambda page: with_query(here, {**asked, "page": str(page)}),
@@ -93,12 +97,12 @@ def rows(
 
 
 def _shown(row: Mapping[str, Any], state: str | None) -> pages.Row:
-    title, models = one_line(row["title"] or "") or "(untitled)", row["models"]
+    models = row["models"]
     cost, unpriced, estimate = row["cost_usd"], row["unpriced"], row["estimated_cost_usd"]
     is_known = cost is not None or unpriced
     return pages.brief({
         **row,
-        "title": title if len(title) <= _LONGEST_TITLE else title[:_LONGEST_TITLE] + "…",
+        "title": _cut_title(row["title"]),
         "models": [pages.cut(one_line(str(model))) for model in models[:_MOST_MODELS]],
         "more_models": max(len(models) - _MOST_MODELS, 0),
         "cost": terminal.money(cost, row["partial"], unpriced) if is_known else "",
@@ -107,6 +111,32 @@ def _shown(row: Mapping[str, Any], state: str | None) -> pages.Row:
         "git_branch": terminal.branch_besides(row["project"], row["git_branch"]),
         "state": state,
     })  # fmt: skip
+
+
+def beside(
+    connection: sqlite3.Connection, asked: Mapping[str, str], current: Mapping[str, Any]
+) -> list[pages.Row]:
+    """Return the newest conversations with these filters; if need be, the current one is first."""
+    listed = find_list("sessions")
+    given = parameters(connection, listed, _filters(asked))
+    newest: list[Mapping[str, Any]] = [*sql.ordered(connection, listed, given, "", BESIDE, 0)]
+    if all(row["session_key"] != current["session_key"] for row in newest):
+        newest.insert(0, current)
+    return [
+        pages.brief({
+            "session_key": row["session_key"],
+            "title": _cut_title(row["title"]),
+            "project": row["project"],
+            "ended_at": row["ended_at"],
+            "is_here": row["session_key"] == current["session_key"],
+        })
+        for row in newest
+    ]  # fmt: skip
+
+
+def _cut_title(title: str | None) -> str:
+    text = one_line(title or "") or "(untitled)"
+    return text if len(text) <= _LONGEST_TITLE else text[:_LONGEST_TITLE] + "…"
 
 
 def count_of(connection: sqlite3.Connection, filters: Filters) -> int:

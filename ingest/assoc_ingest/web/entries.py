@@ -129,8 +129,12 @@ class Entries:
         conversation: Conversation,
         targets: Collection[int] = (),
         budget: Budget | None = None,
+        day: str = "",
     ) -> None:
-        """Remember the conversation; the messages `targets` are shown unfolded."""
+        """Remember the conversation; the messages `targets` are shown unfolded.
+
+        `day` is the one that stands above the messages.
+        """
         self._conversation = conversation
         self._targets = targets
         self._budget = budget or Budget()
@@ -141,7 +145,7 @@ class Entries:
         self._level = 0
         cwd = conversation.session["cwd"]
         self._directory = f"{cwd}/" if cwd else None
-        self._day = ""
+        self._day = day
 
     def of(self, messages: Iterable[Message], *, has_days: bool = True) -> Iterator[Entry]:
         """Yield the entries of messages, except those that are shown elsewhere."""
