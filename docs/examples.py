@@ -16,12 +16,11 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
 
 import click
 
-from assoc_ingest.cli import cli
+from assoc_ingest.cli import cli, groups
 
 PROGRAM = "assoc-ingest"
 DEMO = Path(__file__).parents[1] / "tests" / "demo"
@@ -33,42 +32,17 @@ _DAY = 1_772_700_000  # the time of every file: 5 March 2026
 # -- help ----------------------------------------------------------------------------------------
 
 
-_PURPOSES = {
-    "Read": ("sync", "watch", "service"),
-    "Ask": (
-        *("search", "show", "recent", "recap", "blame", "fix", "how", "list", "query", "stats"),
-        "serve",
-    ),
-    "For agents and programs": ("mcp", "recall", "plugin", "skill", "schema"),
-    "Hand on": ("export", "secrets"),
-    "Several machines": ("remote", "push", "pull"),
-    "Keep and check": ("status", "price", "verify", "rebuild", "restore", "compact"),
-    "Remove": ("prune", "forget"),
-}
-
-
-def commands() -> str:
-    """Return a table of the commands by what they are for. Raises ValueError if one is missing."""
-    context = click.Context(cli, info_name=PROGRAM)
-    known, listed = cli.list_commands(context), [*chain(*_PURPOSES.values())]
-    if sorted(known) != sorted(listed):
-        raise ValueError(f"These commands need a purpose: {set(known) ^ set(listed)}")
-    rows = []
-    for purpose, names in _PURPOSES.items():
-        linked = ", ".join(f"[`{name}`](docs/commands.md#{name})" for name in names)
-        rows.append(f"| {purpose} | {linked} |\n")
-    return "".join(("| to | command |\n|---|---|\n", *rows))
-
-
 def command_table() -> str:
-    """Return a table of the commands with what each does."""
+    """Return a table of the commands with what each does, in the groups of the help."""
     context = click.Context(cli, info_name=PROGRAM)
     rows = []
-    for name in cli.list_commands(context):
-        command = cli.get_command(context, name)
-        does = command.get_short_help_str(100) if command else ""
-        rows.append(f"| [`{name}`](#{name}) | {does} |\n")
-    return "".join(("| command | does |\n|---|---|\n", *rows))
+    for group, names in groups().items():
+        for name in names:
+            command = cli.get_command(context, name)
+            does = command.get_short_help_str(100) if command else ""
+            rows.append(f"| {group} | [`{name}`](#{name}) | {does} |\n")
+            group = ""
+    return "".join(("| to | command | does |\n|---|---|---|\n", *rows))
 
 
 def help_texts() -> str:

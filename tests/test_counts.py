@@ -668,11 +668,12 @@ def test_files_are_those_on_the_disk(counted: Home, shell: Shell) -> None:
     assert shell("status", "--db", str(shell.database)) == 0
     assert f"{stored:,} block{'s' * (stored != 1)}" in shell.out
     assert " blocks" in shell.out.splitlines()[3], "a message is a line, and has several"
-    issues = asked(shell, "list", "issues")
+    issues = asked(shell, "list", "issues", "--all")
     found = Counter({str(Path(row["root"], row["path"])): row["issue_count"] for row in files})
     expected = unusable(*counted.roots)
     assert +found == expected
     assert issues["total"] == expected.total()
+    assert sum(row["count"] for row in asked(shell, "list", "issues")["items"]) == expected.total()
     assert sum(row["pieces"] for row in status["issues"]) == expected.total()
 
 

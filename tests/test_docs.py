@@ -27,11 +27,9 @@ def test_the_printed_pages_are_current() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_command_is_in_the_readme_and_its_help_on_its_page() -> None:
+def test_the_help_of_every_command_is_on_its_page() -> None:
     page = (ROOT / "docs" / "commands.md").read_text("utf-8")
-    assert [
-        name for name in commands() if f"[`{name}`](docs/commands.md#{name})" not in README
-    ] == []
+    assert [name for name in commands() if f"[`{name}`](#{name})" not in page] == []
     assert [name for name in commands() if f"$ assoc-ingest {name} --help" not in page] == []
 
 

@@ -14,6 +14,8 @@ from tests.support.rows import AT
 from tests.support.shell import Shell
 
 from assoc_ingest import __main__ as program
+from assoc_ingest import terminal
+from assoc_ingest.cli import commands, groups
 from assoc_ingest.commands.options import progress_in_bytes
 
 KEY = "0b7c2f4e-1111-4222-8333-444455556666"
@@ -38,7 +40,7 @@ TYPED = {
     ("open",): "No such command 'open'. Run: assoc-ingest list open",
     ("cost", "--by", "day"): "No such command 'cost'. Run: assoc-ingest stats",
     ("xyzzy",): "No such command 'xyzzy'. To see all commands: assoc-ingest --help",
-    ("search", "--no-verify"): "No such option '--no-verify'."
+    ("search", "--no-verify"): "No such option '--no-verify'. Did you mean '--no-pager'?"
     " To search for it: assoc-ingest search -- --no-verify",
 }
 
@@ -58,7 +60,51 @@ def test_the_database_may_be_named_before_the_command(filled: Shell, tmp_path: P
     assert filled("-d", none, "list", "sessions") == 4
 
 
+# -- help -----------------------------------------------------------------------------------------
+
+
+def test_the_help_has_every_command_once_and_cuts_no_line(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert shell("--help") == 0
+    sections = shell.out.split("\n\n")[-len(groups()) :]
+    assert [section.split(":")[0] for section in sections] == [*groups()]
+    listed = [line.split()[0] for section in sections for line in section.split("\n")[1:] if line]
+    assert listed == [*commands()]
+    assert "..." not in shell.out.partition("Keep up to date:")[2]
+
+
+def test_what_programs_read_is_at_the_end_of_the_help(shell: Shell) -> None:
+    assert shell("list", "--help") == 0
+    for_people, _, for_programs = shell.out.partition("\nOutput for programs:\n")
+    options = ("--json", "--nl", "--csv", "--csv-safe", "--fields", "--max-chars", "--cursor")
+    assert [option for option in options if f"  {option} " in for_people] == []
+    assert [option for option in options if f"  {option} " not in for_programs] == []
+    assert "--table" in for_people
+    assert shell("status", "--help") == 0
+    assert "Output for programs" not in shell.out, "one option is no group"
+
+
 # -- tables ---------------------------------------------------------------------------------------
+
+
+def test_eighty_columns_have_the_time_and_the_cost(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Titles and projects are cut for them, on wider terminals less."""
+    with index(shell.database) as rows:
+        project = rows.project("a project with a name that is as long as a title")
+        session, file = rows.session(KEY, project, title=TITLE, message_count=1)
+        rows.add("prices", model="walrus-1", input=1_000_000, output=0)
+        rows.add("responses", model="walrus-1", input_tokens=7, timestamp=AT, session_id=session,
+                 file_id=file)  # fmt: skip
+    for width, title in (("80", "A title that is lon…"), ("100", "A title that is longer than t…")):
+        monkeypatch.setenv("COLUMNS", width)
+        shell("list", "sessions")
+        headers, _, row = shell.out.split("\n")[:3]
+        assert headers.endswith("ended             cost usd")
+        assert title in row
 
 
 def test_a_table_is_cut_for_a_terminal_and_whole_in_a_pipe(
@@ -134,6 +180,70 @@ def test_a_shell_completes_names_and_keys(filled: Shell, line: str) -> None:
 def test_where_there_is_no_database_nothing_is_completed(tmp_path: Path) -> None:
     assert completed(tmp_path / "none.db", "assoc-ingest forget 0b") == []
     assert not (tmp_path / "none.db").exists()
+
+
+# -- messages -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("A word, and the second one", "A word, and the\nsecond one"),
+        (
+            "Interrupted. To go on: assoc-ingest sync",
+            "Interrupted. To go\non:\n  assoc-ingest sync",
+        ),
+        ("To go on: assoc-ingest sync --full", "To go on:\n  assoc-ingest sync --full"),
+        ("More: assoc-ingest x", "More: assoc-ingest x"),
+        ("a\n\nUsage: assoc-ingest", "a\n\nUsage: assoc-ingest"),
+    ],
+)
+def test_a_message_is_wrapped_at_the_width_of_a_terminal_but_no_command(
+    text: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    assert terminal.message(text) == text, "in a pipe or a file nothing is wrapped"
+    monkeypatch.setattr(terminal, "is_terminal", lambda stream: stream is sys.stderr)
+    assert terminal.message(text) == shown
+
+
+# -- the pager ------------------------------------------------------------------------------------
+
+
+def _pager(place: Path, does: str) -> str:
+    script = place / "pager"
+    script.write_text(f"#!/bin/sh\necho in the pager\n{does}\n")
+    script.chmod(0o700)
+    return str(script)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["list sessions", "list sessions --table", "show 0b7c2f4e"])
+def test_a_terminal_gets_a_pager_unless_it_wants_none(
+    filled: Shell, command: str, tmp_path: Path
+) -> None:
+    pager = _pager(tmp_path, "cat")
+    for options, is_paged in (([], True), (["--no-pager"], False)):
+        typed = [[*command.split(), *options], [*options, *command.split()]]
+        for arguments in typed:
+            code, said = at_a_terminal(filled.database, "", *arguments, pager=pager)
+            assert (code, "in the pager" in said) == (0, is_paged), said
+            assert "0b7c2f4e" in said
+    code, said = at_a_terminal(filled.database, "", *command.split(), pager="")
+    assert (code, "0b7c2f4e" in said) == (0, True), said
+    os.environ["PAGER"] = pager
+    assert filled(*command.split()) == 0
+    assert "in the pager" not in filled.out, "nothing but a terminal has one"
+
+
+@pytest.mark.slow
+def test_a_pager_that_is_left_early_ends_the_command_quietly(shell: Shell, tmp_path: Path) -> None:
+    with index(shell.database) as rows:
+        for number in range(3_000):
+            rows.session(f"{number:04}{KEY}", None, title=TITLE, message_count=1)
+    arguments = ("list", "sessions", "-n", "0")
+    code, said = at_a_terminal(shell.database, "", *arguments, pager=_pager(tmp_path, "exit 0"))
+    assert (code, said.split()) == (0, ["in", "the", "pager"])
 
 
 # -- asking ---------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import gc
 # looks through them for garbage 50 times, a tenth of the time that the command takes.
 gc.set_threshold(50_000)
 
+import io
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -66,7 +67,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         if _wants_json(arguments):
             _write_error("usage", error.format_message())
         else:
-            error.show()
+            shown = io.StringIO()
+            error.show(shown)
+            print(terminal.message(shown.getvalue().rstrip("\n")), file=sys.stderr)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
@@ -96,7 +99,7 @@ def _explain(error: Exception, arguments: Sequence[str] | None, *, is_verbose: b
         start = (
             "" if known and known.exit_code == 1 else "Error: "
         )  # a negative answer is not an error
-        print(start + words, file=sys.stderr)
+        print(terminal.message(start + words), file=sys.stderr)
     return known.exit_code if known else _BUG
 
 

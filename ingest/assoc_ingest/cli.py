@@ -11,40 +11,51 @@ from importlib import import_module
 import click
 
 from . import __version__
-from .commands.options import any_database_option, verbose_option
+from .commands.options import any_database_option, pager_option, verbose_option
 from .errors import did_you_mean
 from .questions import QUESTIONS
 
 
-def commands() -> dict[str, str]:
-    """Return the place of each command, in the order in which a new user needs them."""
-    return {
-        "sync": "sync:sync",
-        "watch": "sync:watch",
-        "serve": "serve:serve",
-        "search": "question",
-        "show": "question",
-        "export": "export:export",
-        "list": "question",
-        "query": "question",
-        **dict.fromkeys(QUESTIONS, "question"),
-        "secrets": "secrets:secrets",
-        "mcp": "serve:mcp",
-        "skill": "serve:skill",
-        "recall": "recall:recall",
-        "plugin": "recall:plugin",
-        "service": "sync:service",
-        "remote": "fleet:remote",
-        "push": "fleet:push",
-        "pull": "fleet:pull",
-        "price": "upkeep:price",
-        "verify": "upkeep:verify",
-        "rebuild": "sync:rebuild",
-        "restore": "upkeep:restore",
-        "prune": "upkeep:prune",
-        "forget": "upkeep:forget",
-        "compact": "upkeep:compact",
+def groups() -> dict[str, dict[str, str]]:
+    """Return the place of each command by what it is for, in the order of the help."""
+    others = {
+        "For agents and programs": {
+            "mcp": "serve:mcp",
+            "skill": "serve:skill",
+            "plugin": "recall:plugin",
+            "recall": "recall:recall",
+            "schema": "question",
+        },
+        "Share": {
+            "export": "export:export",
+            "secrets": "secrets:secrets",
+            "remote": "fleet:remote",
+            "push": "fleet:push",
+            "pull": "fleet:pull",
+        },
+        "Look after": {
+            "status": "question",
+            "price": "upkeep:price",
+            "verify": "upkeep:verify",
+            "rebuild": "sync:rebuild",
+            "restore": "upkeep:restore",
+            "compact": "upkeep:compact",
+            "prune": "upkeep:prune",
+            "forget": "upkeep:forget",
+        },
     }
+    placed = set().union(*others.values())
+    asked = {name: "question" for name in QUESTIONS if name not in placed}
+    return {
+        "Keep up to date": {"sync": "sync:sync", "watch": "sync:watch", "service": "sync:service"},
+        "Ask": {**asked, "serve": "serve:serve"},
+        **others,
+    }
+
+
+def commands() -> dict[str, str]:
+    """Return the place of each command."""
+    return {name: place for group in groups().values() for name, place in group.items()}
 
 
 _DONE_BY = {
@@ -80,9 +91,20 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what each command does, without making the options of those that are questions."""
+        width = max(map(len, commands()))
         self._is_listed = True
         try:
-            super().format_commands(ctx, formatter)
+            for heading, names in groups().items():
+                listed = [(name, self.get_command(ctx, name)) for name in names]
+                room = formatter.width - width - 6
+                with formatter.section(heading):
+                    formatter.write_dl(
+                        [
+                            (name.ljust(width), command.get_short_help_str(room))
+                            for name, command in listed
+                            if command
+                        ]
+                    )
         finally:
             self._is_listed = False
 
@@ -118,6 +140,7 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__, package_name="assoc-ingest", message="%(prog)s %(version)s")
 @any_database_option
+@pager_option
 @verbose_option
 def cli() -> None:
     """Index everything that coding agents leave on disk in one searchable SQLite file.

@@ -212,11 +212,34 @@ def terminal_width(limit: int | None = None) -> int:
     """Return the columns of the terminal, at most `limit`."""
     given = os.environ.get("COLUMNS", "")
     width = int(given) if given.isdecimal() else 0
-    if not width:
+    for stream in (sys.__stdout__, sys.__stderr__):
         with suppress(AttributeError, OSError, ValueError):  # no stream, or not a terminal
-            width = os.get_terminal_size(cast("TextIO", sys.__stdout__).fileno()).columns
+            width = width or os.get_terminal_size(cast("TextIO", stream).fileno()).columns
     width = width or _USUAL_WIDTH
     return min(width, limit) if limit else width
+
+
+def message(text: str) -> str:
+    """Return words for the user as standard error shows them: wrapped if that is a terminal.
+
+    A command at the end of a line stays on one line, so that it can be copied.
+    """
+    if not is_terminal(sys.stderr):
+        return text
+    width = terminal_width()
+    return "\n".join(piece for line in text.split("\n") for piece in _wrap_message(line, width))
+
+
+def _wrap_message(line: str, width: int) -> Iterator[str]:
+    words, begins, command = line.partition(": assoc-ingest ")
+    *lines, last = wrap(words + begins[:1], width)
+    yield from lines
+    command = begins[2:] + command
+    if command and columns(last) + 1 + columns(command) > width:
+        yield last
+        yield f"  {command}"
+    else:
+        yield f"{last} {command}" if command else last
 
 
 def table_width() -> int | None:

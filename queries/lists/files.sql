@@ -4,11 +4,11 @@ select
     f.path,
     f.kind,
     f.size,
+    f.last_synced_at,
+    f.gone_at,
     f.offset as read,
     f.line_count,
     f.issue_count,
-    f.last_synced_at,
-    f.gone_at,
     r.kind as source,
     r.root
 from files f

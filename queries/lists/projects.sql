@@ -40,10 +40,10 @@ places as materialized (
 )
 select
     p.name,
-    p.path,
-    p.on_disk,
     x.session_count,
     x.last_activity_at,
+    p.path,
+    p.on_disk,
     (
         select x.session_count + sum(coalesce(s.session_count, 0))
         from projects w

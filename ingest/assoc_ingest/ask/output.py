@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 Row = Sequence[object]
 
-_NARROWEST = 30  # columns that a text keeps before a column is left out
+_NARROWEST = (30, 24, 20, 16)
+"""Columns that a text keeps before another is left out; fewer if the time or the cost needs it."""
+_TIMES = ("timestamp", "first_activity", "last_activity", "last_edited")
 _HEADERS = {"session_key": "key", "gone_count": "gone"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -84,7 +86,7 @@ def write(pieces: Iterable[str], *, is_exact: bool = False) -> None:
 
 def say(text: str) -> None:
     """Print words for the user, on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    print(terminal.message(text), file=sys.stderr, flush=True)
 
 
 class Marked(str):
@@ -97,10 +99,11 @@ def write_lines(lines: Iterable[str], *, has_mark: bool = False) -> None:
     Where one of them is marked, as `has_mark` says, `less` opens there: the lines before it are
     held in memory.
     """
-    if not is_terminal(sys.stdout):
+    import os
+
+    if not is_terminal(sys.stdout) or _no_pager():
         write(line + "\n" for line in lines)
         return
-    import os
 
     found = iter(lines)
     before = []
@@ -108,11 +111,19 @@ def write_lines(lines: Iterable[str], *, has_mark: bool = False) -> None:
         before.append(line)
         if isinstance(line, Marked):
             break
-    options = os.environ.get("LESS", "-FRX")  # no pager for what fits the screen
+    options = os.environ.get("LESS", "-FRX")  # it ends at once if all fits the screen
     # Only less reads this. The blank line above the mark is the first on the screen.
     at = f" +{len(before) - 1}" if len(before) > 2 else ""
     os.environ["LESS"] = options + at
     click.echo_via_pager(harmless(line) + "\n" for line in chain(before, found))
+
+
+def _no_pager() -> bool:
+    import os
+
+    context = click.get_current_context(silent=True)
+    settings = (context and context.find_root().obj) or {}
+    return "no_pager" in settings or os.environ.get("PAGER") in ("", "cat")
 
 
 def write_table(
@@ -123,8 +134,7 @@ def write_table(
     whole: bool,
     has_total: bool = False,
 ) -> None:
-    lines = table_lines(connection, names, rows, whole=whole, has_total=has_total)
-    write(line + "\n" for line in lines)
+    write_lines(table_lines(connection, names, rows, whole=whole, has_total=has_total))
 
 
 def table_lines(
@@ -142,7 +152,7 @@ def table_lines(
     headers, shown = shown_cells(connection, names, rows)
     width = None if whole else table_width()
     if not whole:
-        kept = _fitting(headers, shown, width)
+        kept = _fitting(_shown_names(names), headers, shown, width)
         headers, shown = [headers[n] for n in kept], [[row[n] for n in kept] for row in shown]
     first, rule, *others = table(headers, shown, width)
     paint = Paint.for_stream(sys.stdout)
@@ -157,9 +167,17 @@ def shown_cells(
     """Return the headers and the cells of a table, as a person reads them."""
     show = _Cells(connection)
     cells = [dict(zip(names, row, strict=True)) for row in rows]
-    named = [name for name in names if name != "is_lower_bound"]  # the numbers have a sign
+    named = _shown_names(names)
     shown = [[show(name, row[name], row) for name in named] for row in cells]
     return [_header(name) for name in named], shown
+
+
+def _shown_names(names: Sequence[str]) -> list[str]:
+    return [name for name in names if name != "is_lower_bound"]  # the numbers have a sign
+
+
+def _is_time(name: str) -> bool:
+    return name in _TIMES or name.endswith("_at")
 
 
 _TOKENS = ("output_tokens", "tokens", "estimated_output_tokens", "estimated_tokens")
@@ -173,8 +191,7 @@ class _Cells:
 
     def __call__(self, name: str, value: object, row: Mapping[str, object]) -> object:
         if isinstance(value, str):
-            times = ("timestamp", "first_activity", "last_activity", "last_edited")
-            if name in times or name.endswith("_at"):
+            if _is_time(name):
                 return terminal.moment(value)
             if name == "session_key":
                 from .refs import short_key  # a sync also prints, and needs nothing of this
@@ -203,21 +220,34 @@ def _header(name: str) -> str:
     return name.removesuffix("_at").removesuffix("_key").replace("_", " ")
 
 
-def _fitting(headers: Sequence[str], rows: Sequence[Row], width: int | None) -> list[int]:
-    """Return the columns that hold anything and, from the left, fit when texts are narrowed."""
-    kept: list[int] = []
-    used = -2
-    for number, header in enumerate(headers):
-        widest = max(
-            (columns(str(row[number])) for row in rows if row[number] is not None), default=0
-        )
-        if not widest:
-            continue
-        used += 2 + max(min(widest, _NARROWEST), columns(header))
-        if width is not None and used > width and kept:
-            break
-        kept.append(number)
-    return kept or [0]
+def _fitting(
+    names: Sequence[str], headers: Sequence[str], rows: Sequence[Row], width: int | None
+) -> list[int]:
+    """Return the columns that hold anything and, from the left, fit when texts are narrowed.
+
+    Texts are narrowed further where the first time or the first cost needs that.
+    """
+    widest = [
+        max((columns(str(row[at])) for row in rows if row[at] is not None), default=0)
+        for at in range(len(headers))
+    ]
+    held = [at for at in range(len(headers)) if widest[at]]
+    times = [at for at in held if _is_time(names[at]) and names[at] != "gone_at"]
+    costs = [at for at in held if names[at].endswith("cost_usd")]
+    needed = {*times[:1], *costs[:1]}
+
+    def fitting(narrowest: int) -> list[int]:
+        kept: list[int] = []
+        used = -2
+        for at in held:
+            used += 2 + max(min(widest[at], narrowest), columns(headers[at]))
+            if width is not None and used > width and kept:
+                break
+            kept.append(at)
+        return kept or [0]
+
+    ways = map(fitting, _NARROWEST)
+    return next((kept for kept in ways if needed <= {*kept}), fitting(_NARROWEST[0]))
 
 
 def _csv(names: Sequence[str], rows: Iterable[Row], is_safe: bool) -> Iterator[str]:

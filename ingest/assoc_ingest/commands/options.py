@@ -332,8 +332,23 @@ def confirmed(question: str) -> bool:
     return is_agreed
 
 
+class _ForPrograms(click.Option):
+    """An option about the output that a program reads."""
+
+
 class QueryCommand(click.Command):
-    """A command whose argument may begin with a dash: the error for such an option says how."""
+    """A command whose argument may begin with a dash: the error for such an option says how.
+
+    Its help has the options for programs at its end.
+    """
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        every = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        for heading, is_for_programs in (("Options", False), ("Output for programs", True)):
+            options = [one for one in every if isinstance(one, _ForPrograms) == is_for_programs]
+            if records := [*filter(None, (one.get_help_record(ctx) for one in options))]:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments; raise UsageError with the way to search for an unknown option."""
@@ -372,6 +387,22 @@ def _with_words_behind(args: list[str]) -> list[str]:
     return [*options, "--", *words] if words else options  # else it would be a missing value
 
 
+def pager_option(command: Callable[P, R]) -> Callable[P, R]:
+    """Add `--no-pager`, which `ask.output` reads; it means the same before the command."""
+    return click.option(
+        "--no-pager",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_no_pager,
+        help="Never show what is longer than the terminal in a pager.",
+    )(command)
+
+
+def _remember_no_pager(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        context.find_root().ensure_object(dict)["no_pager"] = True
+
+
 def verbose_option(command: Callable[P, R]) -> Callable[P, R]:
     """Add `-v`, which the entry point reads when something goes wrong."""
     return click.option(
@@ -400,6 +431,7 @@ def rows_option(terminal: int, json: int) -> Callable[[Callable[..., R]], Callab
         "-n",
         "--limit",
         type=click.IntRange(min=0),
+        metavar="N",
         default=terminal if is_same else None,
         show_default=is_same,
         help=text if is_same else f"{text} [default: {json} with --json, else {terminal}]",
@@ -426,13 +458,17 @@ def json_options(command: Callable[..., R]) -> Callable[..., R]:
 
         return command(wanted=Wanted(cursor, fields, max_chars), **others)
 
-    for flags, type_, text in (
-        ("--cursor", str, "With --json: continue after the answer with this `next`."),
-        ("--max-chars", click.IntRange(min=1000), "With --json: at most this many characters."),
-        ("--fields", str, "With --json: only these fields, separated by commas."),
+    for flags, type_, value, text in (
+        ("--cursor", str, "NEXT", "With --json: continue after the answer with this `next`."),
+        ("--max-chars", click.IntRange(min=1000), "N", "With --json: at most N characters."),
+        ("--fields", str, "NAMES", "With --json: only these fields, separated by commas."),
     ):
-        with_json = click.option(flags, type=type_, help=text)(with_json)
-    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")(with_json)
+        with_json = click.option(flags, cls=_ForPrograms, type=type_, metavar=value, help=text)(
+            with_json
+        )
+    return click.option(
+        "--json", "as_json", cls=_ForPrograms, is_flag=True, help="Print one JSON object."
+    )(with_json)
 
 
 def format_options(command: Callable[..., R]) -> Callable[..., R]:
@@ -457,15 +493,15 @@ def format_options(command: Callable[..., R]) -> Callable[..., R]:
         form: Format = Format(names[0] if names else "table", csv_safe)
         return command(form=form, wanted=wanted, **others)
 
-    for flags, name, text in (
-        (
-            ("--csv-safe",),
-            "csv_safe",
-            "Like --csv, but put a ' before cells that look like formulas.",
-        ),
-        (("-t", "--table"), "whole", "Print a table with all columns and uncut cells."),
-        (("--csv",), "as_csv", "Print CSV with a header."),
-        (("--nl",), "as_lines", "Print JSON, one object per line."),
+    for flag, name, text in (
+        ("--csv-safe", "csv_safe", "Like --csv, but put a ' before cells that look like formulas."),
+        ("--csv", "as_csv", "Print CSV with a header."),
+        ("--nl", "as_lines", "Print JSON, one object per line."),
     ):
-        with_format = click.option(*flags, name, is_flag=True, help=text)(with_format)
-    return json_options(with_format)
+        with_format = click.option(flag, name, cls=_ForPrograms, is_flag=True, help=text)(
+            with_format
+        )
+    text = "Print a table with all columns and uncut cells."
+    return click.option("-t", "--table", "whole", is_flag=True, help=text)(
+        json_options(with_format)
+    )

@@ -29,6 +29,7 @@ from .options import (
     filter_option,
     format_options,
     json_options,
+    pager_option,
     reading,
     remotely,
     rows_option,
@@ -69,13 +70,14 @@ def parameter_options(question: Question) -> Callable[[Callable[..., int]], Call
 
 def _bounded(question: Question, ask: Callable[..., int]) -> Callable[..., int]:
     """Add the options that every question of this kind has."""
+    ask = pager_option(database_option(ask))
     if not question.items:
         json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-        return json_option(database_option(ask))
+        return json_option(ask)
     if question.is_table:
         rows = rows_option(*(question.sizes[name].items for name in ("terminal", "json")))
-        return format_options(rows(database_option(ask)))
-    bounds = json_options(database_option(ask))
+        return format_options(rows(ask))
+    bounds = json_options(ask)
     if question.parts:
         bounds = click.option(
             f"--all-{question.parts}",
@@ -101,6 +103,7 @@ def _limit(question: Question) -> Callable[[Callable[..., int]], Callable[..., i
         "-n",
         "--limit",
         type=click.IntRange(min=1),
+        metavar="N",
         default=None if question.parts else size,
         show_default=not question.parts,
         help=f"{text} ({size}), or of {question.parts} ({many})." if question.parts else f"{text}.",
@@ -269,7 +272,7 @@ def _write_table(
 ) -> int:
     import sys
 
-    from ..ask.output import say, write, write_rows, write_table
+    from ..ask.output import say, write_lines, write_rows, write_table
     from ..terminal import Paint
 
     has_limit = limit is not None or wanted is not None
@@ -282,7 +285,7 @@ def _write_table(
     is_exact = form.name in ("nl", "csv")
     table = answer.table(limit, is_exact=is_exact)
     if table.lines and form.name == "table":
-        write(line + "\n" for line in table.lines(Paint.for_stream(sys.stdout)))
+        write_lines(table.lines(Paint.for_stream(sys.stdout)))
     elif is_exact:
         write_rows(connection, answer.columns, table.rows, form)
     elif table.rows:

@@ -24,7 +24,7 @@ _PATIENCE = 100  # milliseconds
 @database_option
 @click.pass_context
 def recall(context: click.Context, database: Path, hook: str) -> None:
-    """Answer the hook of an agent with what is remembered at this moment.
+    """Answer the hook of an agent with what is remembered.
 
     Reads the JSON that an agent writes to its hooks from standard input, and prints the answer in
     the form that it takes: at most 1,500 characters, quoted, with references, and nothing if

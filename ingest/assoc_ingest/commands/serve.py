@@ -19,7 +19,7 @@ from .options import database_option, project_option, verbose_option
 @click.group()
 @verbose_option
 def skill() -> None:
-    """Print or install a skill that teaches an agent to look up its past.
+    """Print or install a skill: how an agent looks up its past.
 
     A skill is a directory with a file SKILL.md that an agent reads when it fits its task. This one
     works with the command line alone, and uses the tools of `assoc-ingest mcp` if it has them.
@@ -80,7 +80,7 @@ def mcp(
     no_redact: bool,
     structured: bool,
 ) -> None:
-    """Serve an agent over the Model Context Protocol (standard input and output).
+    """Serve an agent over the Model Context Protocol (MCP).
 
     The tools search, open a reference, list recent work, explain why code looks the way it does or
     how an error was fixed, and run SQL. They are read-only. Before each answer, the server reads

@@ -142,7 +142,7 @@ def recap(
     markdown: Annotated[bool, Field("Print Markdown.", is_option=True)] = False,
     filters: Annotated[Filters, FilterFields(("project", "cwd", "branch", "since", "until"))],
 ) -> Recap:
-    """Recap what was done: outcomes, commits, files, cost, and what is open.
+    """Recap a period: outcomes, commits, files, cost, and what is open.
 
     WHEN is today (the default), yesterday, week, month or year (the current one, so far), last
     week, monday, 7d or a date. Work in a worktree belongs to its repository. A conversation of

@@ -81,7 +81,7 @@ class Contract:
     terminal=Size(0), json=Size(0),
 )  # fmt: skip
 def schema(_: Reader) -> Contract:
-    """Print what programs can rely on: the fields of answers with --json.
+    """Print what programs can rely on: the fields of --json.
 
     The tables of the database are described in docs/schema.md, and in the database itself.
 
