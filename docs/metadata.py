@@ -51,6 +51,7 @@ CONFIGURATION: dict[str, dict[str, Any]] = {
     "git_changes": {"facets": ["project_id"]},
     "git_branches": {"facets": ["project_id"]},
     "git_diff_lines": {"facets": ["project_id"]},
+    "git_commits": {"facets": ["project_id"]},
     "issues": {"sort_desc": "id"},
     "sync_runs": {"sort_desc": "id"},
     "conversation": {"fts_table": "messages_fts", "fts_pk": "id", "size": 50},

@@ -105,6 +105,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.blame._creating": ("letters", "dashes", "underscores"),
     "ask.blame._escape": ("backslashes", "odd escapes"),
     "sync.git._escape": ("backslashes", "odd escapes", "digits"),
+    "sync.git._commit_head": ("digits", "letters"),
     "sync.git._hunk": ("digits", "letters"),
     "ask.blame._hash": ("digits", "letters"),
     "ask.blame._made": ("opened commits", "spaces", "digits"),

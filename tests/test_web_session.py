@@ -18,7 +18,7 @@ from markupsafe import Markup
 from tests.support.reading import index
 from tests.support.rows import Rows
 from tests.support.web import Page, Site
-from tests.support.writing import SESSION, TRANSCRIPT, assistant, user, write
+from tests.support.writing import OTHER, SESSION, TRANSCRIPT, assistant, at, user, write
 
 from assoc_ingest import terminal
 from assoc_ingest.ask import query as query_parser
@@ -112,6 +112,23 @@ def test_the_page_names_the_commits_that_were_made_here(site: Callable[[Fill], S
     assert "1 commit made here" in page.text
     assert '<a href="/db/-/blame?what=1a2b3c4">1a2b3c4</a> Water the &lt;beans&gt;' in page.text
     assert "what=7654321" not in page.text
+
+
+@pytest.mark.slow
+def test_the_page_names_the_files_that_have_changed_since(site: Callable[[Fill], Site]) -> None:
+    def fill(rows: Rows) -> None:
+        project = rows.project("garden")
+        for number, key in enumerate((KEY, OTHER)):
+            _, file = rows.session(key, project, cwd="/srv/garden", ended_at=at(50))
+            path = {"file_path": "/srv/garden/<beds>.py"}
+            rows.call(file, "Edit", path, "done", started_at=at(number))
+
+    page = site(fill)
+    text = page.get(HERE).text
+    assert "The 1 file edited here has changed since: by 1 other conversation" in text
+    link = '<a href="/db/-/blame?what=/srv/garden/%3Cbeds%3E.py">/srv/garden/&lt;beds&gt;.py</a>'
+    assert link in text
+    assert "changed since" not in page.get(f"/db/-/session/{OTHER}").text
 
 
 def test_what_was_taken_back_has_a_badge(site: Callable[[Fill], Site]) -> None:

@@ -263,6 +263,65 @@ group by coalesce(e.value, t.target) -- not path: json_each has a column of that
 order by last_edited desc, path
 limit cast(coalesce(nullif(:limit, ''), 50) as integer)
 
+-- name: session_later_edits
+-- Who edited files after a conversation
+-- Edits that other conversations in the same repository made after :since, each file once in each, and
+-- when last. Another program's record of the same conversation is no other one.
+with places as (
+    select p.id, coalesce(r.same_as, r.id) as repository
+    from projects p
+    join projects r on r.id = coalesce(p.parent_id, p.id)
+)
+select
+    o.session_key,
+    o.cwd,
+    coalesce(e.value, t.target) as path,
+    max(t.started_at) as last_edited
+from sessions s
+join places p on p.id = s.project_id
+join places q on q.repository = p.repository
+cross join sessions o on o.project_id = q.id and o.ended_at > :since
+cross join tool_calls t on t.session_id = o.id
+cross join messages m on m.id = t.call_id
+left join json_each(t.paths) e on true
+where s.id = :session
+  and o.session_key <> s.session_key
+  and o.id is not s.linked_session_id
+  and o.linked_session_id is not s.id
+  and t.action = 'edit'
+  and t.status = 'ok'
+  and t.started_at > :since
+  and m.copy_of is null
+  and coalesce(e.value, t.target) is not null
+group by o.session_key, o.cwd, coalesce(e.value, t.target)
+
+-- name: session_later_commits
+-- Commits after a conversation
+-- Of :files, a JSON array of the path of each and when the conversation edited it last, the commits
+-- after :ended_at that changed it, as git listed them at the last sync --git. The first commit behind
+-- the last edit of a file may have the work of the conversation itself and is left out.
+with files as (
+    select json_extract(value, '$[0]') as path, json_extract(value, '$[1]') as last_edited
+    from json_each(coalesce(nullif(:files, ''), '[]'))
+),
+later as (
+    select
+        f.path,
+        c.hash,
+        c.authored_at,
+        row_number() over (partition by f.path, p.id order by c.authored_at, c.id desc) as place
+    from projects p
+    join files f on substr(f.path, 1, length(p.path) + 1) = p.path || '/'
+    cross join git_commits c
+        on c.project_id = p.id and c.path = substr(f.path, length(p.path) + 2)
+        and c.authored_at > f.last_edited
+    where p.git_seen_at is not null
+)
+select distinct l.path, l.hash
+from later l
+where l.place > 1
+  and l.authored_at > :ended_at
+
 -- name: session_work
 -- Tasks, todos and plans of one session
 -- Tasks in the order of their numbers, todos in that of their lists. What is gone or deleted is left

@@ -1202,6 +1202,15 @@ CREATE INDEX added_lines_hash on added_lines (line_hash);
 CREATE INDEX added_lines_file on added_lines (file_id);
 CREATE INDEX responses_stated on responses (session_id, stated_cost_usd)
     where stated_cost_usd is not null;
+CREATE TABLE git_commits ( -- A file that a commit changed, as git listed it at the last sync --git: commits of what was checked out, since the first conversation, without merges; at most 1,000 commits per project
+    id integer primary key,
+    path text not null,                 -- relative to the directory of the project; of a renamed file there are both names
+    hash text not null,                 -- of the commit
+    authored_at text not null,          -- when it was written; an amended, rebased or picked commit keeps it
+    project_id integer not null references projects (id) on delete cascade,
+    seen_at text not null,              -- when git was asked
+    unique (project_id, path, hash)
+) strict;
 insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0001_initial', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0002_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
@@ -1239,4 +1248,5 @@ insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0034_stated_usage_exactly', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0035_prompts_index', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0036_added_lines', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
-  ('assoc-ingest', '0037_stated_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));
+  ('assoc-ingest', '0037_stated_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
+  ('assoc-ingest', '0038_git_commits', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));

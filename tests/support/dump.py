@@ -66,7 +66,7 @@ _OF_SYNCS = {
         "forgotten",
         "forgotten_secrets",
     ),
-    *("git_changes", "git_branches", "git_diff_lines"),
+    *("git_changes", "git_branches", "git_diff_lines", "git_commits"),
     *("identity", "changes", "changed_rows", "forgotten_files"),
 }
 # Columns that a sync's clock or this machine's disk decides.

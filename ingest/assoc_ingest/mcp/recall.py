@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING
 from .. import sql
 from ..ask.query import TOOLS
 from ..ask.refs import Names, short_key
+from ..ask.since import changed_since
 from ..paths import comparable, is_file, is_there, is_windows, slashed
 from ..questions.fit import NOTICE, heading, is_plain, quoted
 from ..secrets.mask import redact
@@ -383,6 +384,8 @@ class _Memory:
         if (failed := self._ask("pages/last_commands", sessions=ids).fetchone()) is not None:
             how = f"last command failed{_exit(failed)}"
             lines += [self._place(failed, how), self._quoted(failed["target"], 160)]
+        if (since := changed_since(self._connection, row)) is not None:
+            lines.append(since.said())
         return "\n".join(filter(None, lines))
 
     def _open(self) -> Iterator[str]:

@@ -20,6 +20,7 @@ from ..ask.blame import commits_of
 from ..ask.conversation import PEOPLE, Conversation, Message, Part, Place, typed
 from ..ask.excerpt import Excerpt, Options, opened
 from ..ask.refs import Entry, Line, Names, nearest_keys, sessions_beginning_with, split
+from ..ask.since import changed_since
 from ..ask.usage import spent_of
 from ..errors import NotFoundError, UsageError
 from .fit import Continued
@@ -64,7 +65,11 @@ class Summary:
         "listed.",
     ]
     commits: Annotated[list[Commit], "Those that git printed here."]
-    changed_files: Annotated[list[dict[str, object]], "{path, edits, last_edited}"]
+    changed_files: Annotated[
+        list[dict[str, object]],
+        "{path, edits, last_edited, has_changed}; has_changed: known to have changed since",
+    ]
+    changed_since: Annotated[str | None, "How many of them have changed since, and by what."]
     work: Annotated[list[dict[str, object]], "Tasks, todos and plans: {what, title, status, owner}"]
     links: Annotated[list[dict[str, object]], "{kind, url, title, timestamp}"]
     subagents: Annotated[list[dict[str, object]], "{key, type, about, messages}"]
@@ -282,6 +287,7 @@ def _summary(conversation: Conversation, reader: Reader) -> Summary:
     id, names = session["id"], conversation.names()
     state, outcome = ending(connection, id, names, reader.mask, _OF_OUTCOME)
     edits = sql.ask(connection, "pages/session_edits", session=id, limit=-1).fetchall()
+    since = changed_since(connection, session)
     commands = sql.ask(connection, "pages/blame_commits", session=id).fetchall()
     commits = [
         as_commit(reader, row, made, names) for row, made in commits_of(connection, commands)
@@ -309,7 +315,11 @@ def _summary(conversation: Conversation, reader: Reader) -> Summary:
         outcome=outcome,
         totals={name: count for name, count in counts.items() if count > _MOST_LISTED} or None,
         commits=commits[:_MOST_LISTED],
-        changed_files=_listed(edits),
+        changed_files=[
+            {**file, "has_changed": True} if since and file["path"] in since.files else file
+            for file in _listed(edits)
+        ],
+        changed_since=since and since.said(),
         work=_listed(sql.ask(connection, "pages/session_work", session=id)),
         links=_listed(sql.ask(connection, "pages/session_links", session=id)),
         subagents=[

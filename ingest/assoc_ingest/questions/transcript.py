@@ -31,6 +31,7 @@ from ..ask.conversation import (
 from ..ask.excerpt import Excerpt, Options
 from ..ask.output import Marked
 from ..ask.refs import MOST_ENTRIES, Entry, KeyMatch, Line, Names
+from ..ask.since import changed_since
 from ..ask.usage import spent_of
 from ..edits import Change
 from ..terminal import Paint, columns, cut, one_line, readable, safe, to_copy, wrap
@@ -421,6 +422,8 @@ def heading(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterato
     if not is_short:
         used = spent_of(conversation).words(conversation.session)
         rows.append([*conversation.sizes(), *(f"{name} {said}" for name, said in used.items())])
+        if since := changed_since(conversation.connection, conversation.session):
+            rows.append([since.said()])
     rows.append([f"session {text['session_key']}", _origin(text)])
     for facts in rows:
         line = " · ".join(fact for fact in facts if fact)

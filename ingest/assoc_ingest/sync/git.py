@@ -1,7 +1,7 @@
-"""The state of a project's git repository: what is checked out, what differs, which branches exist.
+"""A project's git repository: what is checked out, what differs, branches, the last commits.
 
-Git is run only on request (`sync --git`), as `git_program` runs it. Changes and branches are
-limited in number, and diffs in size. Credentials in a diff are covered before it is stored: no
+Git is run only on request (`sync --git`), as `git_program` runs it. Changes, branches and commits
+are limited in number, and diffs in size. Credentials in a diff are covered before it is stored: no
 report would name them, because reports look at what agents wrote.
 """
 
@@ -19,13 +19,16 @@ from typing import NamedTuple
 
 from .. import git as git_program
 from ..derive.projects import refresh_named
-from ..fields import now
+from ..fields import from_milliseconds, now
 from ..files.exclusions import load_secrets
 from ..secrets.forget import ForgottenSecrets
 from ..store.database import transaction
 
 MOST_ENTRIES = 1000
 """The number of changes and of branches that are kept for a project."""
+
+MOST_COMMITS = 1000
+"""The number of commits of a project whose files are kept, the newest first."""
 
 MOST_DIFF_BYTES = 512 * 1024
 """The bytes that are read of the diffs of all staged changes of a project, and of all others."""
@@ -62,6 +65,11 @@ _BRANCHES_AND_PATHS = (
     "--absolute-git-dir",
     "--git-common-dir",
 )
+_COMMITS = (
+    *("-c", "core.quotePath=false", "log", f"-{MOST_COMMITS}", "--no-merges", "-z"),
+    *("--format=%x01%H %at", "--name-only", "--relative", "--no-renames"),
+    *("--no-ext-diff", "--no-textconv", "--ignore-submodules=all"),
+)
 _HEAD = "# branch.head "
 
 
@@ -78,6 +86,14 @@ class Branch(NamedTuple):
 
     name: str
     is_current: bool
+
+
+class CommittedFile(NamedTuple):
+    """A file that a commit changed, relative to the project's directory."""
+
+    path: str
+    hash: str
+    authored_at: str
 
 
 class Diff(NamedTuple):
@@ -101,6 +117,8 @@ class GitFacts:
     """The directory of the repository, if this is a worktree."""
     diffs: Mapping[tuple[str, str], Diff] = field(default_factory=dict)
     """By path and status of staged and unstaged changes."""
+    commits: tuple[CommittedFile, ...] = ()
+    """Files of the commits since the time that was asked for."""
 
     @property
     def is_dirty(self) -> bool:
@@ -108,11 +126,13 @@ class GitFacts:
         return self.change_count > 0
 
 
-def look_at(directory: str, forgotten: ForgottenSecrets | None = None) -> GitFacts | None:
+def look_at(
+    directory: str, forgotten: ForgottenSecrets | None = None, since: str | None = None
+) -> GitFacts | None:
     """Return what git says about a directory, None if it cannot be asked safely or takes too long.
 
     `directory` is the absolute path of an existing directory. Names and diffs are without the
-    credentials that are `forgotten`.
+    credentials that are `forgotten`. Commits are listed from a time on, or not at all.
     """
     if not git_program.is_repository(directory):
         return None
@@ -143,6 +163,10 @@ def look_at(directory: str, forgotten: ForgottenSecrets | None = None) -> GitFac
         tuple(branch._replace(name=known(branch.name)) for branch in branches[:MOST_ENTRIES]),
         repository and known(repository),
         {(known(path), status): diff for (path, status), diff in diffs.items()},
+        tuple(
+            one._replace(path=known(one.path))
+            for one in _commits_of(directory, without_filters, since)
+        ),
     )
 
 
@@ -179,6 +203,25 @@ def _diffs_of(
                 shown = _covered(lines[:MOST_DIFF_LINES], forgotten)
                 diffs[change.path, status] = Diff(tuple(shown), is_cut)
     return diffs
+
+
+def _commits_of(
+    directory: str, without_filters: list[str], since: str | None
+) -> Iterator[CommittedFile]:
+    """Yield the files of the last commits; of an output that is too long, those at its beginning.
+
+    There are none if git does not answer in time, or nothing was committed.
+    """
+    if since is None:
+        return
+    deadline = time.monotonic() + _SECONDS
+    arguments = (*without_filters, *_COMMITS, f"--since={since}", "HEAD", "--", ".")
+    commit, authored_at = "", None
+    for entry in _entries(git_program.ask(directory, arguments, deadline) or b"", "\0"):
+        if head := _commit_head(entry):
+            commit, authored_at = head[1], from_milliseconds(int(head[2]) * 1000)
+        elif authored_at is not None and (path := entry.removeprefix("\n")):
+            yield CommittedFile(path, commit, authored_at)
 
 
 # -- parsing git's output ------------------------------------------------------------------------
@@ -220,6 +263,7 @@ def _changes(entries: Iterable[str]) -> Iterator[Change]:
             next(following, None)  # the old name, which may look like an entry
 
 
+_commit_head = re.compile(r"\x01([0-9a-f]{40,64}) (\d{1,11})").fullmatch
 _hunk = re.compile(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@").match
 _SIGNS = {b"+": "add", b"-": "remove", b" ": "context", b"": "context"}
 _Lines = list[tuple[str, bytes]]
@@ -301,11 +345,11 @@ def _covered(lines: _Lines, forgotten: ForgottenSecrets | None) -> Iterator[tupl
 
 
 # ------------------------------------------------------------------------------------------------
-# What git says about the projects on this machine: branches and uncommitted changes.
+# What git says about the projects on this machine: branches, uncommitted changes, commits.
 
 
 def ask_git(connection: sqlite3.Connection) -> None:
-    """Record what git says about each project on this disk: branches and uncommitted changes.
+    """Record what git says about each project on this disk: branches, uncommitted changes, commits.
 
     If git does not answer, its last answer is kept, with its time. If there is no longer a
     repository, nothing is kept.
@@ -313,8 +357,17 @@ def ask_git(connection: sqlite3.Connection) -> None:
     rows = connection.execute(
         "select id, path, head_branch, git_repository from projects where on_disk = 1"
     ).fetchall()
+    since = dict(
+        connection.execute(
+            "select p.path, min(s.started_at) from projects p"
+            " join sessions s on s.project_id = p.id where p.on_disk = 1 group by p.path"
+        )
+    )
     forgotten = load_secrets(connection)
-    facts = {path: look_at(path, forgotten) for path in dict.fromkeys(path for _, path, *_ in rows)}
+    facts = {
+        path: look_at(path, forgotten, since.get(path))
+        for path in dict.fromkeys(path for _, path, *_ in rows)
+    }
     seen_at = now()
     changed = set()
     with transaction(connection):
@@ -341,8 +394,8 @@ def ask_git(connection: sqlite3.Connection) -> None:
 def _replace(
     connection: sqlite3.Connection, project_id: int, fact: GitFacts | None, seen_at: str | None
 ) -> None:
-    """Replace changes, diffs and branches of a project by those that git has just listed."""
-    for table in ("git_changes", "git_branches", "git_diff_lines"):
+    """Replace what is kept of a project's repository by what git has just listed."""
+    for table in ("git_changes", "git_branches", "git_diff_lines", "git_commits"):
         connection.execute(f"delete from {table} where project_id = ?", (project_id,))
     connection.execute(
         "update projects set git_seen_at = ?, change_count = ? where id = ?",
@@ -372,4 +425,9 @@ def _replace(
         "insert into git_branches (name, is_current, project_id, seen_at)"
         " values (?, ?, ?, ?) on conflict do nothing",
         [(*branch, project_id, seen_at) for branch in fact.branches],
+    )
+    connection.executemany(
+        "insert into git_commits (path, hash, authored_at, project_id, seen_at)"
+        " values (?, ?, ?, ?, ?) on conflict do nothing",
+        [(*one, project_id, seen_at) for one in fact.commits],
     )

@@ -38,6 +38,7 @@ from ..ask.conversation import (
 from ..ask.excerpt import FindResult, find
 from ..ask.export import Choice, ExportedConversation
 from ..ask.refs import KeyMatch, Lines
+from ..ask.since import Since, changed_since
 from ..ask.usage import spent_of
 from ..errors import ArchiveError, NotFoundError
 from ..records import ASK, EDIT
@@ -612,6 +613,8 @@ class Shown:
     links: list[pages.Row]
     commits: list[MadeCommit]
     """Those that its commands made; the first page of the conversation names them."""
+    since: Since | None
+    """What has changed since; also on the first page."""
     work: list[pages.Row]
     related: list[pages.Row]
     notes: list[str]
@@ -747,6 +750,7 @@ class Reader:
             is_first=begin == FIRST,
             links=pages.ask(self._connection, "pages/session_links", session=self._id),
             commits=self._commits(begin),
+            since=self._since(begin),
             work=pages.ask(self._connection, "pages/session_work", session=self._id),
             related=related[:MOST_LINKS],
             notes=self.notes,
@@ -763,6 +767,12 @@ class Reader:
         asked = sql.ask(self._connection, "pages/blame_commits", session=self._id)
         made = islice(commits_of(self._connection, asked.fetchall()), MOST_LINKS)
         return [replace(one, subject=pages.cut(one.subject)) for _, one in made]
+
+    def _since(self, begin: Begin) -> Since | None:
+        if begin != FIRST or self._subagent is not None:
+            return None
+        since = changed_since(self._connection, self._conversation.session)
+        return since and since._replace(files=list(map(pages.cut, since.files)))
 
     def _sizes(self) -> list[str]:
         sizes = self._conversation.sizes()
