@@ -24,8 +24,10 @@ from pathlib import Path
 
 from assoc_ingest import sql
 from assoc_ingest.ask.conversation import Conversation
+from assoc_ingest.ask.filters import Filters
 from assoc_ingest.ask.search import find
 from assoc_ingest.questions.question import Reader
+from assoc_ingest.questions.stats import stats
 from assoc_ingest.questions.status import status as current
 from assoc_ingest.questions.transcript import Look, lines
 from assoc_ingest.store.database import open_reader
@@ -73,7 +75,9 @@ def pages(database: Path) -> dict[tuple[str, str], Ask]:
     """Return the questions of a page by name."""
     return {
         ("list sessions", ""): _query("lists/sessions", limit=_LISTED),
-        ("usage_by_day", ""): _query("reports/usage_by_day"),
+        ("stats", ""): lambda connection: len(
+            stats.ask(Reader(connection, _LISTED), filters=Filters()).items
+        ),
         ("tool_use", ""): _query("reports/tool_use"),
         ("status", ""): lambda connection: len(current.ask(Reader(connection, 0)).sources),
     }

@@ -78,7 +78,7 @@ def test_the_queries_are_answered_from_what_a_source_demonstrates(
     with closing(open_reader(database)) as connection:
         answers = {name: _answer(connection, PATHS[name]) for name in sorted(PATHS)}
     answers = {name: rows for name, rows in answers.items() if rows}
-    assert {"list_sessions", "usage_by_model"} <= answers.keys()
+    assert {"list_sessions", "usage_by_session"} <= answers.keys()
     text = json.dumps(answers, indent=1, ensure_ascii=False) + "\n"
     if request.config.getoption("--golden"):
         stored.write_text(text, "utf-8")

@@ -65,7 +65,7 @@ def test_every_row_is_measured_and_kept(
         "rewrite of 200 kB",
     ]
     searches = [f"{name}, {scope}" for scope in ("prose", "tools") for name in SEARCHES]
-    pages = ["list sessions", "usage_by_day", "tool_use", "status", "show, first page"]
+    pages = ["list sessions", "stats", "tool_use", "status", "show, first page"]
     assert rows["Questions to a home of 300KB"] == [*searches, *pages]
     assert re.search(r"^## \d{4}-\d\d-\d\d \d\d:\d\d, \S+", kept, re.M)
     assert re.search(r"\d+ cores?, .+ Python .+, SQLite .+, orjson .+, best of 1, in a test", kept)

@@ -244,11 +244,12 @@ def test_the_query_list_is_for_programs_too(shell: Shell) -> None:
 
 
 NAMED_WRONGLY = {
-    ("query", "usage_by_dya"): "No query named 'usage_by_dya'. Did you mean usage_by_day?",
-    ("query", "ask-usage-by-day"): "No query named 'ask-usage-by-day'. Did you mean usage_by_day?",
+    ("query", "coverge"): "No query named 'coverge'. Did you mean coverage?",
+    ("query", "ask-tool-use"): "No query named 'ask-tool-use'. Did you mean tool_use?",
+    ("query", "usage_by_day"): "'usage_by_day' is answered by: assoc-ingest stats --by day",
+    ("query", "ask-usage-by-subagent-type"): "is answered by: assoc-ingest stats --by subagent",
     ("query", "list_sesions"): "No query named 'list_sesions'. Did you mean list_sessions?",
-    ("query", "usage"): "No query named 'usage'. Did you mean usage_by_day, usage_by_model or"
-    " usage_by_month?",
+    ("query", "usage"): "'usage' is answered by: assoc-ingest stats",
     ("query", "things"): "No query named 'things'. To see them all: assoc-ingest query",
     ("query", ""): "No query named ''. To see them all: assoc-ingest query",
     ("query", "x" * 100_000): "To see them all: assoc-ingest query",
@@ -257,11 +258,11 @@ NAMED_WRONGLY = {
     " use assoc-ingest search.",
     ("query", "pages/session"): "'pages/session' cannot be run by name;"
     " use assoc-ingest show or assoc-ingest serve.",
-    ("query", "dashboard_usage"): "use assoc-ingest show or assoc-ingest serve.",
+    ("query", "dashboard_projects"): "use assoc-ingest show or assoc-ingest serve.",
     ("query", "reports/errors"): "No query named 'reports/errors'. Did you mean errors?",
     ("list", "sesions"): "No list named 'sesions'. Did you mean sessions?",
     ("list", "session"): "No list named 'session'. Did you mean sessions?",
-    ("list", "usage_by_day"): "'usage_by_day' is a report, so run: assoc-ingest query usage_by_day",
+    ("list", "tool_use"): "'tool_use' is a report, so run: assoc-ingest query tool_use",
     ("list", "zzz"): "No list named 'zzz'. There are: agents, files, inbox,",
 }
 

@@ -209,13 +209,9 @@ def total(connection: sqlite3.Connection, query: str, column: str) -> int:
                 ("lists/sessions", "output_tokens"),
                 ("reports/longest_sessions", "output_tokens"),
                 ("reports/projects_overview", "output_tokens"),
-                ("pages/dashboard_usage", "output_tokens"),
+                ("pages/usage", "output_tokens"),
                 ("reports/activity_by_hour", "output_tokens"),
-                ("reports/usage_by_day", "output_tokens"),
-                ("reports/usage_by_model", "output_tokens"),
-                ("reports/usage_by_project", "output_tokens"),
                 ("reports/usage_by_session", "output_tokens"),
-                ("reports/usage_by_subagent_type", "output_tokens"),
             ],
         ),
     ],
@@ -385,35 +381,53 @@ def test_lists_and_show_say_what_was_counted(counted: Home, shell: Shell) -> Non
             assert re.search(rf"\b{count:,} {noun}{'s' * (count != 1)}\b", words), (key, noun)
 
 
-@pytest.mark.parametrize("by", ["session", "day", "week", "month", "model", "project"])
-def test_stats_add_up_to_what_was_counted(counted: Home, shell: Shell, by: str) -> None:
+NAMES = {
+    "day": "day", "week": "week_of", "month": "month", "model": "model", "session": "session_key",
+    "project": "project_id",
+}  # fmt: skip
+PAIRS = [
+    *((by, None) for by in NAMES),
+    ("day", "model"), ("month", "day"), ("week", "project"), ("project", "model"),
+    ("model", "month"), ("model", "session"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("by", "split"), PAIRS)
+def test_stats_add_up_to_what_was_counted(
+    counted: Home, shell: Shell, by: str, split: str | None
+) -> None:
     """Tokens and costs, what is partial and what has no price, to the millionth of a dollar."""
-    answer, prices = asked(shell, "stats", "--by", by), counted.prices
+    given = ("--split", split) if split else ()
+    answer, prices = asked(shell, "stats", "--by", by, *given, "-n", "0"), counted.prices
     everything = added(counted.responses, prices)
     assert summed(answer["totals"]) == everything
     groups: dict[object, list[Response]] = {}
+    sessions: dict[object, set[str]] = {}
     for key, session in counted.counted.items():
         for one in session.responses:
-            name = {
+            values = {
                 "session": key,
-                "day": (one.day, one.model),
-                "week": (one.day and _monday(one.day), one.model),
-                "month": (one.day and one.day[:7], one.model),
+                "day": one.day,
+                "week": one.day and _monday(one.day),
+                "month": one.day and one.day[:7],
                 "model": one.model,
                 "project": session.directory,
             }
-            groups.setdefault(name[by], []).append(one)
-    names = {"session": ("session_key",), "day": ("day", "model"), "week": ("week_of", "model"),
-             "month": ("month", "model"), "model": ("model",), "project": ("id",)}[by]  # fmt: skip
+            name = tuple(values[group] for group in (by, split) if group)
+            groups.setdefault(name, []).append(one)
+            sessions.setdefault(name, set()).add(key)
     projects = asked(shell, "list", "projects", "--all")["items"]
     keys = {row["id"]: row["key"].lower() for row in projects}
     found: dict[object, list[int]] = {}
     for row in answer["items"]:
-        whole = tuple(row[column] for column in names)
-        name = keys[row["id"]] if by == "project" else whole[0] if len(whole) == 1 else whole
+        name = tuple(
+            keys[row["project_id"]] if group == "project" else row[NAMES[group]]
+            for group in (by, split) if group
+        )  # fmt: skip
         sums = found.setdefault(name, [0] * 8)
         found[name] = [before + count for before, count in zip(sums, summed(row), strict=True)]
         assert row["is_lower_bound"] == bool(row["partial"] or row["unpriced"])
+        assert row["sessions"] <= len(sessions[name])
     assert found == {name: added(responses, prices) for name, responses in groups.items()}
     bound = bool(everything[5] or everything[6])
     assert answer["totals"]["is_lower_bound"] == bound

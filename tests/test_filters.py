@@ -232,7 +232,7 @@ def test_an_unknown_word_for_a_time_is_one_sentence_with_examples(filled: Shell,
     assert filled("search", f"tusk {name}:soon") == 2
     assert sentence in filled.err
     site = served(filled.database)
-    for path in ("/assoc/-/sessions?", "/-/assoc/search?q=tusk&", "/assoc/ask-usage-by-day?"):
+    for path in ("/assoc/-/sessions?", "/-/assoc/search?q=tusk&", "/assoc/ask-usage-by-session?"):
         page = get(site, f"{path}{name}=soon")
         assert page.status_code == 400
         assert "Invalid time" in page.text
@@ -318,6 +318,7 @@ def test_sums_without_rows_name_the_filters_that_left_none(filled: Shell) -> Non
         "No usage recorded.",
         "Without source codex: 16 rows.",
         "Without until yesterday (2026-01-19): 1 row.",
+        "This month so far (1–20 Jan): $20.00; 1–20 Dec: nothing.",
     ]
     assert filled(*asked, "--json") == 0
     assert json.loads(filled.out)["nothing"]["filters"] == [
@@ -327,7 +328,7 @@ def test_sums_without_rows_name_the_filters_that_left_none(filled: Shell) -> Non
     assert filled("stats", "--by", "tool", "--since", "today") == 0
     assert filled.err.splitlines()[1:] == ["Without since today (2026-01-20): 1 row."]
     assert filled("stats", "--source", "pi", "--csv") == 0
-    assert "Without source pi: 17 rows." in filled.err, "one for each day and model"
+    assert "Without source pi: 16 rows." in filled.err, "one for each day"
     assert "nothing" not in filled.json("stats", "--json")  # type: ignore[operator]
 
 
@@ -340,9 +341,9 @@ def test_a_report_without_rows_names_the_parameters_that_left_none(filled: Shell
     ]
     assert filled(*asked, "--json") == 0
     assert json.loads(filled.out)["nothing"]["without_filters"] == 17
-    assert filled("query", "usage_by_model", "-p", "source", "pi", "--json") == 0
+    assert filled("query", "usage_by_session", "-p", "source", "pi", "--json") == 0
     assert json.loads(filled.out)["nothing"]["filters"] != []
-    assert "nothing" not in filled.json("query", "usage_by_day", "--json")  # type: ignore[operator]
+    assert "nothing" not in filled.json("query", "usage_by_session", "--json")  # type: ignore[operator]
 
 
 def test_an_expression_without_hits_names_the_filters_that_left_none(filled: Shell) -> None:

@@ -151,7 +151,7 @@ def test_a_progress_bar_takes_one_line_of_eighty_columns(monkeypatch: pytest.Mon
 
 COMPLETED = {
     "assoc-ingest list sess": ["sessions"],
-    "assoc-ingest query usage_by_s": ["usage_by_session", "usage_by_subagent_type"],
+    "assoc-ingest query status_": ["status_runs", "status_sources"],
     "assoc-ingest forget 0b7": [KEY],
     "assoc-ingest restore 0b7": [KEY],
     "assoc-ingest forget ff": [],

@@ -133,7 +133,7 @@ def test_a_diff_leads_to_the_tests_that_notice_bugs_in_it() -> None:
     [
         ("tests/test_when.py", {"tests/test_when.py"}),
         ("tests/support/served.py", {"tests/test_serve.py", "tests/test_web_guard.py"}),
-        ("queries/reports/usage_by_week.sql", {"tests/test_usage.py"}),
+        ("queries/reports/usage_by_session.sql", {"tests/test_usage.py"}),
         ("queries/pages/project.sql", {"tests/test_web_pages.py"}),
         ("metadata.yml", {"tests/test_metadata.py"}),
         ("docs/search.md", {"tests/test_docs.py"}),

@@ -436,13 +436,15 @@ def test_a_repository_has_the_sum_of_its_worktrees_and_totals_count_it_once(
     assert shell("sync", str(home)) == 0
     rows = shell.items("stats", "--by", "project")
     assert isinstance(rows, list)
+    together = shell.items("stats", "--by", "repository")
     by_path = {row["path"]: row for row in rows}
-    own, other = by_path[REPOSITORY], by_path["/srv/other"]
+    by_repository = {row["repository_path"]: row for row in together}  # type: ignore[union-attr]
+    own = by_path[REPOSITORY]
     assert own["cost_usd"] > 0
     assert own["sessions"] == 1
-    assert own["sessions_with_worktrees"] == 3
-    assert own["cost_with_worktrees_usd"] == pytest.approx(3 * own["cost_usd"], rel=1e-3)
-    assert other["cost_with_worktrees_usd"] is other["sessions_with_worktrees"] is None
+    assert by_repository.keys() == {REPOSITORY, "/srv/other"}
+    assert by_repository[REPOSITORY]["sessions"] == 3
+    assert by_repository[REPOSITORY]["cost_usd"] == pytest.approx(3 * own["cost_usd"], rel=1e-3)
     (total,) = shell.items("stats", "--by", "model")  # type: ignore[misc]
     assert sum(row["cost_usd"] for row in rows) == pytest.approx(total["cost_usd"], rel=1e-3)
     assert sum(row["sessions"] for row in rows) == 4
@@ -456,11 +458,10 @@ def test_a_repository_in_which_nobody_worked_lately_still_has_its_sum(
     held(home, WORKTREE, 1, "feature-x")
     write(home, f"projects/-home-ada-cli/{SESSION}.jsonl", user("no answer", cwd=REPOSITORY))
     assert shell("sync", str(home)) == 0
-    rows = shell.items("stats", "--by", "project")
-    assert isinstance(rows, list)
-    (own,) = (row for row in rows if row["path"] == REPOSITORY)
-    assert (own["sessions"], own["sessions_with_worktrees"]) == (0, 1)
-    assert own["cost_with_worktrees_usd"] > 0
+    assert [row["path"] for row in shell.items("stats", "--by", "project")] == [WORKTREE]
+    (own,) = shell.items("stats", "--by", "repository")  # type: ignore[misc]
+    assert (own["repository_path"], own["sessions"]) == (REPOSITORY, 1)
+    assert own["cost_usd"] > 0
 
 
 # -- what is not on this disk ---------------------------------------------------------------------

@@ -375,6 +375,8 @@ def test_tool_use_counts_calls_errors_and_the_duration_in_the_middle(
             "error_percent": 50.0,
             "declined": 0,
             "median_ms": 10,
+            "total_ms": 40,
+            "letters": 8,
         },
         {
             "action": "edit",
@@ -384,6 +386,8 @@ def test_tool_use_counts_calls_errors_and_the_duration_in_the_middle(
             "error_percent": 0.0,
             "declined": 0,
             "median_ms": 20,
+            "total_ms": 20,
+            "letters": 2,
         },
     ]
     assert _run(connection, "reports/tool_use", project="[]") == []

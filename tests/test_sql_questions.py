@@ -31,7 +31,9 @@ from tests.support.writing import (
     write,
 )
 
-from assoc_ingest import sql
+from assoc_ingest.ask.filters import Filters
+from assoc_ingest.questions.question import Reader
+from assoc_ingest.questions.stats import stats
 from assoc_ingest.sync.run import sync
 
 ROOT = Path(__file__).parents[1]
@@ -207,11 +209,16 @@ def test_it_says_what_the_demonstration_homes_hold(demo: sqlite3.Connection, que
     assert compared(question, ask(demo, question, now)) == DEMO[question]
 
 
+def usage(connection: sqlite3.Connection, by: str, filters: Filters) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = stats.ask(Reader(connection, 100), by=by, filters=filters).items
+    return items
+
+
 def test_costs_are_those_of_the_queries_of_the_program(demo: sqlite3.Connection) -> None:
     demo.row_factory = sqlite3.Row
     try:
-        projects = sql.ask(demo, "reports/usage_by_project", since="2026-03-01").fetchall()
-        types = sql.ask(demo, "reports/usage_by_subagent_type").fetchall()
+        projects = usage(demo, "project", Filters(since="2026-03-01"))
+        types = usage(demo, "subagent", Filters())
     finally:
         demo.row_factory = None
     by_project = ask(demo, "What did each project cost in a month?", "")

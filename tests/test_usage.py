@@ -6,16 +6,18 @@ import json
 import re
 import time
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.shell import Shell
 from tests.support.web import Site
-from tests.support.writing import agent, assistant, user, write
+from tests.support.writing import SESSION, agent, assistant, call, result, user, write
 
 from assoc_ingest import sql, terminal
+from assoc_ingest.ask import times
+from assoc_ingest.questions.stats import GROUPS
 
 FIRST, SECOND = ("aaaaaaaa-1111-4222-8333-444455556666", "bbbbbbbb-1111-4222-8333-444455556666")
 TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
@@ -78,7 +80,7 @@ def test_the_rows_add_up_to_the_total(used: Shell, by: str, options: tuple[str, 
 
 
 def test_weeks_begin_on_monday_and_months_are_of_the_calendar(used: Shell) -> None:
-    weeks, _ = stats(used, "--by", "week")
+    weeks, _ = stats(used, "--by", "week", "--split", "model")
     assert [(row["week_of"], row["model"]) for row in weeks] == [
         ("2026-01-26", "claude-sonnet-4-5"),
         ("2026-01-12", "unheard-of"),
@@ -117,13 +119,13 @@ def test_an_output_that_never_ended_is_a_lower_bound_wherever_it_is_shown(
     shell("sync", str(tmp_path / "home"))
     assert shell("stats") == 0
     row, _, total = (line.split() for line in shell.out.splitlines()[2:])
-    assert row[2:5] == total[1:4] == ["≥0.00", "3", "≥8"]
+    assert row[1:4] == total[1:4] == ["≥0.00", "3", "≥8"]
     assert "1 response never stated a final count" in shell.err
     assert shell("show", FIRST) == 0
     assert "≥8 out · cost ≥$0.00" in " ".join(shell.out.split())
     assert shell("list", "sessions") == 0
     assert "≥0.00" in shell.out
-    for report in ("usage_by_model", "usage_by_project", "longest_sessions", "projects_overview"):
+    for report in ("usage_by_session", "longest_sessions", "projects_overview"):
         assert shell("query", report, "--table") == 0
         assert "≥8" in shell.out, report
         assert [item["is_lower_bound"] for item in shell.items("query", report)] == [1]
@@ -304,14 +306,118 @@ def test_lines_that_a_file_has_again_give_no_estimate(shell: Shell, tmp_path: Pa
 
 def test_a_period_has_a_line_with_its_total(used: Shell) -> None:
     assert used("stats", "--by", "month") == 0
+    assert len(used.out.splitlines()) == 6
+    assert used("stats", "--by", "month", "--split", "model") == 0
     _, _, *rows, _, total = (line.split() for line in used.out.splitlines())
     assert [row[:4] for row in rows] == [
-        ["2026-02", "claude-sonnet-4-5", "1.51", "4,000"],
+        ["2026-02", "1", "model", "1.51"],
+        ["claude-sonnet-4-5", "1.51", "4,000", "100,000"],
         ["2026-01", "2", "models", "≥3.00"],
         ["claude-sonnet-4-5", "3.01", "3,000", "200,000"],
         ["unheard-of", "3,000", "100,000", "0"],
     ]
     assert total[:3] == ["total", "≥4.52", "10,000"]
+
+
+@pytest.mark.parametrize(
+    ("today", "said"),
+    [
+        ("2026-02-01T12:00", "This month so far (1 Feb): $1.51; 1 Jan: nothing."),
+        ("2026-02-11T12:00", "This month so far (1–11 Feb): $1.51; 1–11 Jan: $3.01."),
+        ("2026-02-12T12:00", "This month so far (1–12 Feb): $1.51; 1–12 Jan: ≥$3.00 "),
+        ("2026-03-31T12:00", "This month so far (1–31 Mar): nothing; 1–28 Feb: $1.51."),
+        ("2026-05-01T12:00", None),
+    ],
+)
+def test_this_month_so_far_stands_beside_the_same_days_of_the_last_one(
+    used: Shell, monkeypatch: pytest.MonkeyPatch, today: str, said: str | None
+) -> None:
+    present = datetime.fromisoformat(today).astimezone()
+    monkeypatch.setattr(times, "present", lambda: present)
+    for period in ((), ("--since", "2026-01-05"), ("2026-01",), ("--until", "2025-06")):
+        assert used("stats", *period) == 0
+        assert said in used.err if said else "This month" not in used.err, period
+        month = used.json("stats", *period, "--json").get("month")  # type: ignore[union-attr]
+        assert (month is None) == (said is None)
+    if said:
+        assert used("stats", "--project", "other") == 0
+        assert "$3.01" not in used.err, "the filters apply to both months"
+
+
+def test_the_period_that_is_counted_is_said(used: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(times, "present", lambda: datetime(2026, 1, 14, 9).astimezone())
+    for asked, period, responses in (
+        ((), "2026-01-05 to 2026-02-01", 4),
+        (("7d",), "2026-01-08 to 2026-01-14", 3),
+        (("last", "week"), "2026-01-05 to 2026-01-11", 2),
+        (("month",), "2026-01-01 to 2026-01-31", 3),
+        (("--since", "monday"), "2026-01-12 to 2026-01-14", 2),
+        (("--until", "2026-01-05"), "up to 2026-01-05", 1),
+        (("2026-01-12",), "2026-01-12", 1),
+    ):
+        answer: Any = used.json("stats", *asked, "--json")
+        assert (answer["period"], answer["totals"]["responses"]) == (period, responses), asked
+    assert used("stats", "7d", "--since", "monday") == 2
+    assert "Give a period, or --since and --until, not both." in used.err
+
+
+def test_subagents_and_the_cache_have_their_shares(shell: Shell, tmp_path: Path) -> None:
+    usage = {"input_tokens": 1000, "output_tokens": 100, "cache_read_input_tokens": 9000}
+    lines = [answer(n, FIRST, "claude-sonnet-4-5", "2026-01-05", usage=usage) for n in (1, 2, 3)]
+    home = tmp_path / "home"
+    write(home, f"projects/-srv-demo/{FIRST}.jsonl", user("begin"), lines[0])
+    place = f"projects/-srv-demo/{FIRST}/subagents/agent-a1.jsonl"
+    write(home, place, agent("a1", user("survey", "s1")), *(agent("a1", one) for one in lines[1:]))
+    assert shell("sync", str(home)) == 0
+    (day,), total = stats(shell)
+    assert total["subagent_cost_usd"] == pytest.approx(total["cost_usd"] * 2 / 3, abs=1e-6)
+    assert (total["subagent_percent"], total["cache_percent"]) == (66.7, 90.0)
+    assert (day["subagent_cost_usd"], day["cache_percent"]) == (total["subagent_cost_usd"], 90.0)
+    rows, _ = stats(shell, "--by", "subagent")
+    assert {row["subagent_type"] == "main conversation": row["responses"] for row in rows} == {
+        True: 1, False: 2,
+    }  # fmt: skip
+    assert shell("stats") == 0
+    assert "Subagents cost $0.01 of that (66.7 %)." in shell.err
+    assert "90.0 % of all input was read from the cache." in shell.err
+
+
+def test_every_group_counts_each_response_once(used: Shell) -> None:
+    for by in GROUPS:
+        for split in (None, *GROUPS):
+            given = ("--split", split) if split else ()
+            if split == by:
+                assert used("stats", "--by", by, *given) == 2
+                assert f"The rows are by {by} already" in used.err
+                continue
+            rows, total = stats(used, "--by", by, *given)
+            assert sum(row["responses"] for row in rows) == total["responses"] == 4, (by, split)
+            assert used("stats", "--by", by, *given) == 0
+            assert used.out.splitlines()[-1].startswith("total"), (by, split)
+    assert used("stats", "--by", "tool", "--split", "day") == 2
+    assert "Calls of tools are not split" in used.err
+
+
+def test_the_cost_of_a_branch_is_that_of_what_was_answered_on_it(
+    shell: Shell, tmp_path: Path
+) -> None:
+    lines = [
+        {**answer(n, FIRST, "claude-sonnet-4-5", "2026-01-05"), "gitBranch": branch}
+        for n, branch in ((1, "main"), (2, "<b>|\x1b[31m"), (3, "main"))
+    ]
+    write(tmp_path / "home", f"projects/-srv-demo/{FIRST}.jsonl", user("begin"), *lines)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    rows, total = stats(shell, "--by", "branch")
+    assert {row["git_branch"]: row["responses"] for row in rows} == {
+        "main": 2, "<b>|\x1b[31m": 1,
+    }  # fmt: skip
+    assert total["sessions"] == 1, "although it is in two rows"
+    _, alone = stats(shell, "--branch", "main")
+    assert (alone["responses"], alone["input_tokens"]) == (2, 4000)
+    assert shell("stats", "--by", "branch") == 0
+    assert "\x1b" not in shell.out
+    assert shell("stats", "--branch", "nowhere") == 0
+    assert "Without branch nowhere: 1 row." in shell.err
 
 
 def test_the_rows_of_a_table_can_be_limited(used: Shell) -> None:
@@ -323,7 +429,7 @@ def test_the_rows_of_a_table_can_be_limited(used: Shell) -> None:
     assert "Only the first 1 of 2 months are shown; --limit 0 shows all." in used.err
     assert used("stats", "--by", "session", "-n", "1") == 0
     assert len(used.out.splitlines()) == 5
-    assert "Only the first 1 of 2 rows are shown" in used.err
+    assert "Only the first 1 of 2 sessions are shown" in used.err
     assert used("stats", "--by", "day", "-n", "2", "--csv") == 0
     assert len(used.out.splitlines()) == 3
 
@@ -367,7 +473,7 @@ def test_every_report_on_output_or_cost_says_that_it_is_a_lower_bound(
             if any(row.get(column) for column in columns):
                 asked.add(name)
                 assert row["is_lower_bound"] == 1, (name, row)
-    assert len(asked) >= 12, asked
+    assert len(asked) >= 6, asked
 
 
 def test_a_lower_bound_of_a_cent_is_a_cent(shell: Shell, tmp_path: Path) -> None:
@@ -421,12 +527,12 @@ def test_a_day_is_the_one_that_since_and_until_name(
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     for by, column in (("day", "day"), ("month", "month")):
-        rows, total = stats(used, "--by", by, "-n", "0")
+        rows, total = stats(used, "--by", by, "--split", "model", "-n", "0")
         assert len(rows) > 2
         for row in rows:
             period = row[column]
             asked = ("--since", period, "--until", period, "--model", row["model"])
-            (alone,), only = stats(used, "--by", by, *asked)
+            (alone,), only = stats(used, "--by", by, "--split", "model", *asked)
             assert alone == row
             assert only["responses"] == row["responses"]
         assert sum(row["responses"] for row in rows) == total["responses"] == 6
@@ -434,6 +540,24 @@ def test_a_day_is_the_one_that_since_and_until_name(
     weeks = {date.fromisoformat(row["week_of"]) for row in rows}
     assert {week.weekday() for week in weeks} == {0}
     assert date(2026, 3, 2) in weeks if zone == "Asia/Kolkata" else date(2026, 2, 23) in weeks
+
+
+def test_calls_of_tools_say_that_they_cost_nothing_themselves(shell: Shell, tmp_path: Path) -> None:
+    lines = [
+        user("begin", "u1"),
+        assistant([call("t1", command="make")], "a1", "u1"),
+        user([result("t1", "four")], "u2", "a1", 2),
+        assistant([call("t2", command="make")], "a2", "u2", 3),
+        user([result("t2", "no", is_error=True)], "u3", "a2", 5),
+    ]
+    write(tmp_path / "home", f"projects/-srv-demo/{SESSION}.jsonl", *lines)
+    assert shell("sync", str(tmp_path / "home")) == 0
+    (row,), total = stats(shell, "--by", "tool")
+    assert [row[name] for name in ("calls", "errors", "letters")] == [2, 1, 6]
+    assert row["total_ms"] == total["total_ms"] == 3000
+    assert "cost_usd" not in row
+    assert shell("stats", "--by", "tool") == 0
+    assert "Tools cost nothing themselves" in shell.err
 
 
 def test_calls_of_tools_have_a_total_too(used: Shell) -> None:

@@ -129,8 +129,8 @@ def test_each_kind_of_number_is_a_link(made: Any) -> None:
     named = {(address.split("?")[0], columns) for address, _, columns in links}
     assert named >= {
         ("/db/ask-usage-by-session", "cost_usd"), ("/db/response_costs", ""),
-        ("/db/ask-usage-by-model", "input_tokens output_tokens cache_write_tokens"),
-        ("/db/ask-usage-by-project", "output_tokens"), ("/db/-/sessions", ""),
+        ("/db/ask-usage-by-session", "input_tokens output_tokens cache_write_tokens"),
+        ("/db/ask-usage-by-session", "output_tokens"), ("/db/-/sessions", ""),
         ("/db/tool_calls_full", ""), ("/db/ask-list-sessions", "prompt_count"),
         ("/db/retention", ""),
     }  # fmt: skip
@@ -308,7 +308,7 @@ def test_a_lower_bound_is_marked_on_every_page(tmp_path: Path) -> None:
         address: re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", get(site, address).text))
         for address in (
             "/-/assoc/dashboard?days=all", "/db/-/session/begun", "/db/-/sessions",
-            "/db/ask-usage-by-model", "/db/ask-usage-by-session", "/db/responses",
+            "/db/ask-usage-by-session", "/db/responses",
             "/db/ask-list-sessions", "/db/usage_by_model",
         )
     }  # fmt: skip
@@ -320,9 +320,8 @@ def test_a_lower_bound_is_marked_on_every_page(tmp_path: Path) -> None:
     assert "2.5 M in, 0 from cache, ≥100 out" in session
     assert "Cost ≥$2.50 " in session
     assert "≥$2.50" in words["/db/-/sessions"]
-    for report in ("/db/ask-usage-by-model", "/db/ask-usage-by-session"):
-        assert words[report].count("≥100 ") == 1, "of the other, only the cost is not known"
-        assert "≥2.5001" in words[report]
-    assert "All ≥2.5001" in words["/db/ask-usage-by-model"]
+    report = words["/db/ask-usage-by-session"]
+    assert report.count("≥100 ") == 1, "of the other, only the cost is not known"
+    assert "All ≥2.5001" in report
     for place in ("/db/responses", "/db/ask-list-sessions", "/db/usage_by_model"):
         assert words[place].count("≥100 ") == 1, place

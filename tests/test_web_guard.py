@@ -338,7 +338,7 @@ def test_what_a_process_of_its_own_answers_is_what_datasette_answers(
         f"{QUERY}.json?{urlencode({'sql': 'select :a as x', 'a': 'é'})}",
         "/assoc/messages.json?_search=marmalade+%22button&_facet=role&_sort=id&_size=1",
         "/assoc/messages.json?_where=id+>+0&text__contains=marmalade",
-        "/assoc/ask-usage-by-day.json?days=3",
+        "/assoc/ask-usage-by-session.json?days=3",
         f"{QUERY}.json?sql=select+nothing",
     ):
         answers = [get(each, path, host=HERE) for each in (plain, datasette)]

@@ -120,7 +120,7 @@ def test_a_table_shows_what_it_can_be_narrowed_by(table: str, site: Any) -> None
 
 def test_a_view_is_shown_though_a_question_is_called_like_it(site: Any) -> None:
     both = set(sql.named_queries()) & set(tables())
-    assert {"usage_by_day", "coverage"} <= both
+    assert {"usage_by_session", "coverage"} <= both
     for name in both:
         assert f"table-{name}" in get(site, f"/story/{name}").text, name  # a class of the page
 
@@ -213,7 +213,7 @@ def test_the_index_of_tables_leads_to_the_reports_and_lists_other_queries(demo: 
 def test_only_reports_and_lists_are_offered() -> None:
     assert {query.folder for query in for_people().values()} == {"reports", "lists"}
     shown = {query.name for query in for_people().values()}
-    assert {"usage_by_day", "list_tasks", "status_runs", "subagent_tree", "errors"} <= shown
+    assert {"usage_by_session", "list_tasks", "status_runs", "subagent_tree", "errors"} <= shown
     left_out = {"ask-show-session", "ask-session", "ask-search-messages", "ask-messages"}
     left_out |= {"ask-message-text", "ask-sessions-by-prefix", "ask-session-key-neighbours"}
     assert not set(for_people()) & left_out
@@ -248,7 +248,7 @@ def test_a_form_shows_a_day_as_it_was_given(site: Any) -> None:
     """Also the last day, whose end is what is stored; what it shows asks for the same again."""
     for since, until in (("2026-02-20", "2026-03-01"), ("2026-02-20 10:30", "2026-03-01 00:30")):
         given = urlencode({"since": since, "until": until})
-        page = get(site, f"/story/ask-usage-by-day?{given}").text
+        page = get(site, f"/story/ask-usage-by-session?{given}").text
         assert f'name="since" value="{since}"' in page
         assert f'name="until" value="{until}"' in page
 
@@ -256,14 +256,14 @@ def test_a_form_shows_a_day_as_it_was_given(site: Any) -> None:
 def test_a_form_says_what_is_taken_where_a_field_is_empty(site: Any) -> None:
     assert 'placeholder="50"' in get(site, "/story/ask-errors").text
     assert 'placeholder="7"' in get(site, "/story/ask-recent-sessions").text
-    page = get(site, "/story/ask-usage-by-day").text
+    page = get(site, "/story/ask-usage-by-session").text
     assert "<option>fernhill</option>" in page
     assert re.search(r'placeholder="all; such as claude-[^"]+"', page)
 
 
 def test_a_report_adds_up_what_can_be_added_up(site: Any) -> None:
-    page = get(site, "/story/ask-usage-by-day").text
-    rows = data(site, "/story/ask-usage-by-day.json")
+    page = get(site, "/story/ask-usage-by-session").text
+    rows = data(site, "/story/ask-usage-by-session.json")
     assert len(rows) > 1
     total = sum(row["responses"] for row in rows)
     assert re.search(rf'data-total="responses={total}(\.0)?"', page)
@@ -282,7 +282,7 @@ def test_a_form_keeps_what_was_asked(site: Any) -> None:
 
 DATASETTES = (
     "/-/", "/story", "/story/sessions", "/story/conversation", "/story/sessions/1",
-    "/story/ask-usage-by-day", "/story?sql=select+1", "/story/no_such_table",
+    "/story/ask-usage-by-session", "/story?sql=select+1", "/story/no_such_table",
 )  # fmt: skip
 
 
@@ -509,7 +509,7 @@ def test_who_may_not_see_the_database_is_not_led_to_it(demo: Path, site: Any) ->
     assert not sees(denied)
     assert not sees(denied, "messages")
     assert "/-/assoc/search" not in get(denied, "/").text
-    assert get(denied, "/story/ask-usage-by-day").status_code == 403
+    assert get(denied, "/story/ask-usage-by-session").status_code == 403
 
 
 # -- hostile text --------------------------------------------------------------------------------
@@ -580,7 +580,7 @@ def test_a_database_that_is_not_ours_stays_as_it_is(demo: Path, tmp_path: Path) 
         assert "/-/assoc/search" not in page.text
         assert "/-/session/" not in page.text
         assert "<time" not in page.text
-    assert get(alone, "/assoc/ask-usage-by-day").status_code == 404
+    assert get(alone, "/assoc/ask-usage-by-session").status_code == 404
 
     assert "assoc.css" not in get(alone, "/assoc/nothing").text
     assert get(alone, "/assoc/-/reports").status_code == 404
@@ -590,5 +590,5 @@ def test_a_database_that_is_not_ours_stays_as_it_is(demo: Path, tmp_path: Path) 
     assert "assoc.css" not in get(beside, "/assoc/nothing").text
     assert "/-/session/" not in get(beside, "/assoc/sessions").text
     assert "/-/session/" in get(beside, "/story/sessions").text
-    assert get(beside, "/story/ask-usage-by-day").status_code == 200
-    assert get(beside, "/assoc/ask-usage-by-day").status_code == 404
+    assert get(beside, "/story/ask-usage-by-session").status_code == 200
+    assert get(beside, "/assoc/ask-usage-by-session").status_code == 404

@@ -122,7 +122,7 @@ def test_the_installed_program_syncs_and_searches(run: Run, tmp_path: Path) -> N
     assert hit["session_key"] == SESSION
 
     assert run("search", "asparagus").returncode == 1
-    for command in (("list", "sessions"), ("query", "usage_by_day"), ("show", SESSION)):
+    for command in (("list", "sessions"), ("query", "tool_use"), ("show", SESSION)):
         ran = run(*command)
         assert ran.returncode == 0, ran.stderr
 

@@ -1,59 +1,93 @@
 -- Tokens and costs
 
--- name: usage_sessions
--- Number of sessions with usage
--- What the rows of the reports on usage do not add up to.
-select count(distinct c.session_id) as sessions
-from response_costs c
-left join sessions s on s.id = c.session_id
-where (coalesce(:since, '') = '' or c.timestamp >= :since)
-  and (coalesce(:until, '') = '' or c.timestamp < :until)
-  and (coalesce(:model, '') = '' or c.model = :model)
-  and (coalesce(:session, '') = '' or s.session_key = :session)
-  and (
-    coalesce(:source, '') = ''
-    or s.source_id in (select r.id from sources r where r.kind = :source)
-  )
-  and (
-    coalesce(:project, '') = ''
-    or s.project_id in (select value from json_each(:project))
-  )
-
--- name: usage_partial
--- Partial responses by model, day, session and project
--- What an estimate of them follows from. Those without written_bytes are unmeasured. Of the others:
--- begun_tokens is the output that they state, written_bytes the length of what they wrote, and worth
--- is each of the two times the price of output, in millionths of a dollar for a million.
+-- name: usage
+-- Tokens and cost by day, model, conversation and type of subagent
+-- What `stats` adds up, in one pass over the responses. Days are those of the local calendar. The
+-- branch and the hour are null unless :branches and :hours are given: they take as long as the rest.
+-- Of partial responses, what an estimate follows from: those without written_bytes are unmeasured; of
+-- the others, begun_tokens is the output that they state, written_bytes the length of what they
+-- wrote, and worth each of the two times the price of output, in millionths of a dollar for a million.
+with counted as materialized ( -- or each cost is computed wherever it is named
+    select
+        date(c.timestamp, 'localtime') as day,
+        iif(coalesce(:hours, '') = '', null, strftime('%H', c.timestamp, 'localtime')) as hour,
+        iif(coalesce(:branches, '') = '', null, c.git_branch) as git_branch,
+        c.model,
+        c.session_id,
+        c.subagent_id,
+        c.timestamp,
+        c.cost_microusd,
+        c.input_tokens,
+        c.output_tokens,
+        c.cache_read_tokens,
+        c.cache_write_tokens,
+        c.partial,
+        iif(c.partial = 1, c.written_bytes, null) as written_bytes,
+        iif(c.partial = 1, c.output_price, null) as output_price
+    from response_costs c
+    left join sessions s on s.id = c.session_id
+    where (coalesce(:since, '') = '' or c.timestamp >= :since)
+      and (coalesce(:until, '') = '' or c.timestamp < :until)
+      and (coalesce(:model, '') = '' or c.model = :model)
+      and (coalesce(:branch, '') = '' or c.git_branch = :branch)
+      and (coalesce(:session, '') = '' or s.session_key = :session)
+      and (
+        coalesce(:source, '') = ''
+        or s.source_id in (select r.id from sources r where r.kind = :source)
+      )
+      and (
+        coalesce(:project, '') = ''
+        or s.project_id in (select value from json_each(:project))
+      )
+),
+added as (
+    select
+        c.day,
+        c.hour,
+        c.git_branch,
+        c.model,
+        c.session_id,
+        iif(c.subagent_id is null, 'main conversation', coalesce(a.agent_type, a.kind))
+            as subagent_type,
+        sum(c.cost_microusd) / 1000000.0 as cost_usd,
+        sum(iif(c.subagent_id is null, null, c.cost_microusd)) / 1000000.0 as subagent_cost_usd,
+        sum(c.input_tokens) as input_tokens,
+        sum(c.output_tokens) as output_tokens,
+        sum(c.cache_read_tokens) as cache_read_tokens,
+        sum(c.cache_write_tokens) as cache_write_tokens,
+        count(*) as responses,
+        sum(c.cost_microusd is null) as unpriced,
+        sum(c.partial) as partial,
+        sum(c.partial = 1 and c.written_bytes is null) as unmeasured,
+        sum(iif(c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
+        sum(c.written_bytes) as written_bytes,
+        sum(iif(c.written_bytes is not null, c.output_tokens * c.output_price, 0)) as begun_worth,
+        sum(c.written_bytes * c.output_price) as written_worth,
+        max(c.timestamp) as last_activity
+    from counted c
+    left join subagents a on a.id = c.subagent_id
+    group by c.day, c.hour, c.git_branch, c.model, c.session_id, subagent_type
+)
 select
-    c.model,
-    strftime('%Y-%m-%d', c.timestamp, 'localtime') as day,
-    strftime('%Y-%m', c.timestamp, 'localtime') as month,
-    date(c.timestamp, 'localtime', '-6 days', 'weekday 1') as week_of,
+    e.*,
+    date(e.day, '-6 days', 'weekday 1') as week_of,
+    substr(e.day, 1, 7) as month,
     s.session_key,
-    coalesce(p.same_as, p.id) as id,
-    count(*) as partial,
-    sum(c.written_bytes is null) as unmeasured,
-    sum(iif(c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
-    sum(c.written_bytes) as written_bytes,
-    sum(iif(c.written_bytes is not null, c.output_tokens * c.output_price, 0)) as begun_worth,
-    sum(c.written_bytes * c.output_price) as written_worth
-from response_costs c
-left join sessions s on s.id = c.session_id
-left join projects p on p.id = s.project_id
-where c.partial = 1
-  and (coalesce(:since, '') = '' or c.timestamp >= :since)
-  and (coalesce(:until, '') = '' or c.timestamp < :until)
-  and (coalesce(:model, '') = '' or c.model = :model)
-  and (coalesce(:session, '') = '' or s.session_key = :session)
-  and (
-    coalesce(:source, '') = ''
-    or s.source_id in (select r.id from sources r where r.kind = :source)
-  )
-  and (
-    coalesce(:project, '') = ''
-    or s.project_id in (select value from json_each(:project))
-  )
-group by c.model, day, c.session_id
+    s.title,
+    o.kind as agent,
+    p.name as project,
+    p.path,
+    p.id as project_id,
+    r.name as repository,
+    r.path as repository_path,
+    r.id as repository_id
+from added e
+left join sessions s on s.id = e.session_id
+left join sources o on o.id = s.source_id
+left join projects d on d.id = s.project_id
+left join projects p on p.id = coalesce(d.same_as, d.id)
+left join projects w on w.id = coalesce(p.parent_id, d.parent_id)
+left join projects r on r.id = coalesce(w.same_as, w.id, p.id)
 
 -- name: sessions_usage
 -- Cost of sessions, and whether they can be resumed

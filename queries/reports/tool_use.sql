@@ -1,22 +1,24 @@
 -- Tool calls, failures and durations
--- Calls of each tool, how many failed, how many a person declined, and their median duration.
--- Copies of a call in forked sessions count once. :project and :session limit the calls to a
--- project or a session, :since and :until to a time.
+-- Calls of each tool, how many failed, how many a person declined, how long they took, and how many
+-- letters they returned. Copies of a call in forked sessions count once. :project and :session limit
+-- the calls to a project or a session, :since and :until to a time.
 -- Group: activity
 with calls as materialized (
     select
         t.name,
         t.action,
         t.status,
-        t.duration_ms
+        t.duration_ms,
+        length(coalesce(m.tool_text, m.text)) as letters
     from tool_calls t
     left join sessions s on s.id = t.session_id
+    left join messages m on m.id = t.result_id
     where t.call_id is not null
       and t.call_id not in (
         -- scans messages: only the index of those that are copies
-        select m.id
-        from messages m
-        where m.copy_of is not null and m.kind = 'tool_use'
+        select o.id
+        from messages o
+        where o.copy_of is not null and o.kind = 'tool_use'
       )
       and (coalesce(:since, '') = '' or t.started_at >= :since)
       and (coalesce(:until, '') = '' or t.started_at < :until)
@@ -45,7 +47,9 @@ counted as (
         max(action) as action,
         count(*) as calls,
         sum(status = 'error') as errors,
-        sum(status = 'declined') as declined
+        sum(status = 'declined') as declined,
+        sum(duration_ms) as total_ms,
+        sum(letters) as letters
     from calls
     group by name
 )
@@ -56,7 +60,9 @@ select
     c.errors,
     round(100.0 * c.errors / c.calls, 1) as error_percent,
     c.declined,
-    t.duration_ms as median_ms
+    t.duration_ms as median_ms,
+    c.total_ms,
+    c.letters
 from counted c
 left join timed t on t.name = c.name and t.place = (t.of_all + 1) / 2
 order by c.calls desc, c.name

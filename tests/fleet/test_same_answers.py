@@ -17,6 +17,7 @@ from assoc_ingest import sql
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import UsageError
 from assoc_ingest.fleet.connect import DESTINATION
+from assoc_ingest.questions.stats import GROUPS
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 
@@ -72,13 +73,13 @@ def test_days_and_hours_are_those_of_who_asks(
         monkeypatch.setenv("TZ", at)
         time.tzset()
         with closing(fleet.central()) as central:
-            for name in ("usage_by_day", "usage_by_week", "usage_by_month", "activity_by_hour"):
-                query = sql.query(f"reports/{name}")
+            for name in ("reports/activity_by_hour", "pages/usage"):
+                query = sql.query(name)
                 answers.append(rows_of(local, query, {}))
                 assert rows_of(central, query, {}) == answers[-1], name
     local.close()
-    assert answers[0] != answers[4], "the days are others"
-    assert answers[3] != answers[7]
+    assert answers[0] != answers[2], "the hours are others"
+    assert answers[1] != answers[3], "the days are others"
 
 
 _TOKENS = {"input_tokens": 3, "output_tokens": 10, "cache_read_input_tokens": 5}
@@ -105,7 +106,7 @@ def test_what_two_machines_have_counts_once(fleet: Fleet, tmp_path: Path, longer
         fleet.push(name, tmp_path / name).close()
     sync(tmp_path / "both.db", [tmp_path / "one", tmp_path / "two"])
     with closing(open_reader(tmp_path / "both.db")) as both, closing(fleet.central()) as central:
-        for name in ("usage_by_model", "usage_by_day", "tool_use", "activity_by_hour"):
+        for name in ("tool_use", "activity_by_hour"):
             query = sql.query(f"reports/{name}")
             assert rows_of(central, query, {}) == rows_of(both, query, {}), name
         assert central.execute(_SUMS).fetchone() == tuple(both.execute(_SUMS).fetchone())
@@ -158,7 +159,7 @@ def test_a_report_without_rows_names_the_parameters_that_left_none(
 ) -> None:
     monkeypatch.setenv(DESTINATION, fleet.destination)
     fleet.push("laptop", *demo(tmp_path / "homes")).close()
-    asked = ["query", "usage_by_model", "-p", "since", "2099", "-p", "source", "claude"]
+    asked = ["query", "usage_by_session", "-p", "since", "2099", "-p", "source", "claude"]
     said = []
     for more in ((), ("--remote",)):
         run = CliRunner().invoke(cli, [*asked, *more, "--db", str(tmp_path / "laptop.db")])
@@ -205,13 +206,32 @@ def test_a_report_is_asked_for_on_the_command_line(
     fleet.push("laptop", *demo(tmp_path / "homes")).close()
     answers = []
     for more in ((), ("--remote",)):
-        arguments = ["query", "usage_by_day", "-p", "project", "fernhill", "--json", *more]
+        arguments = ["query", "usage_by_session", "-p", "project", "fernhill", "--json", *more]
         run = CliRunner().invoke(cli, [*arguments, "--db", str(tmp_path / "laptop.db")])
         assert run.exit_code == 0, run.output
         answers.append(json.loads(run.stdout))
     here, there = answers
     assert here["items"] == there["items"] != []
     assert there["fresh"]["is_complete"]
+
+
+@pytest.mark.parametrize("by", [*GROUPS, "tool"])
+def test_usage_of_the_server_is_that_of_the_machine(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """With the estimates and, by day, the rows of each model."""
+    monkeypatch.setenv(DESTINATION, fleet.destination)
+    fleet.push("laptop", *demo(tmp_path / "homes")).close()
+    answers = []
+    for more in ((), ("--remote",)):
+        arguments = ["stats", "--by", by, "--json", *more, "--since", "2026-02-01"]
+        arguments += ["--split", "model"] if by == "day" else []
+        run = CliRunner().invoke(cli, [*arguments, "--db", str(tmp_path / "laptop.db")])
+        assert run.exit_code == 0, run.output
+        answer = json.loads(run.stdout)
+        answers.append((answer["totals"], answer["period"], _comparable(answer["items"])))
+    assert answers[0] == answers[1]
+    assert answers[0][2]
 
 
 def test_the_command_prints_of_every_report_what_it_prints_locally(

@@ -39,6 +39,7 @@ ROLES = ("user", "assistant", "system")
 
 _SHOWS_MORE = ("all", "gone")  # of `Filters`: these are no filters
 _SHOWN = 10  # words that are nowhere
+_THIS = ("week", "month", "year")  # the current one, as a period
 
 Value = str | int | float | None
 Parameters = dict[str, Value]
@@ -246,6 +247,18 @@ class Filters:
             kinds = (*filters.kind, value)
             filters = replace(filters, **{name: kinds if name == "kind" else value})  # type: ignore[arg-type]
         return filters
+
+    def within(self, when: str | None) -> Filters:
+        """Return the filters with a period such as `last week`; `week` is this one, so far."""
+        text = " ".join((when or "").split())
+        if not text:
+            return self
+        if self.since or self.until:
+            raise UsageError("Give a period, or --since and --until, not both.")
+        text = f"this {text}" if text.lower() in _THIS else text
+        start, end = times.period(text)
+        # 7d and 12h name the moment from which on: what has not ended has no end.
+        return replace(self, since=text, until=None if start == end else text)
 
     def without(self, *names: str) -> Filters:
         empty = Filters()

@@ -173,6 +173,22 @@ def as_given(name: str, stored: str) -> str:
     return terminal.moment(_before(stored) if name == "until" else stored)[:10]
 
 
+def between(since: str | None, until: str | None, *, is_until_now: bool = False) -> str:
+    """Return stored times, either of which may be missing, as a phrase: in days if they are whole.
+
+    `is_until_now`: without an end, today is the last day.
+    """
+    first = as_given("since", since) if since else ""
+    last = as_given("until", until) if until else ""
+    if is_until_now and not last and first <= f"{present():%Y-%m-%d}":
+        last = f"{present():%Y-%m-%d}" if " " not in first else "now"
+    if first == last:
+        return first
+    if last:
+        return f"{first} to {last}" if first else f"up to {last}"
+    return f"since {first}"
+
+
 def _before(end: str) -> str:
     """Return the start of the day that ends at a stored time."""
     return _stored(datetime.fromisoformat(end).astimezone().date() - timedelta(days=1))

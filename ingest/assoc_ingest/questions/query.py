@@ -83,7 +83,7 @@ def query(
     Examples:
       assoc-ingest query
       assoc-ingest query most_edited_files -p project shop --csv
-      assoc-ingest query usage_by_day --remote
+      assoc-ingest query tool_use --remote
     """
     from .. import sql
 
@@ -126,6 +126,10 @@ def find_query(name: str) -> Query:
         return queries[name]
     if name in sql.queries("lists"):
         raise UsageError(f"{name!r} is a list, so run: assoc-ingest list {name}")
+    usage, _, by = sql.normalized(name).partition("_by_")
+    if usage == "usage":
+        by = f" --by {by.removesuffix('_type')}" if by else ""
+        raise UsageError(f"{name!r} is answered by: assoc-ingest stats{by}")
     for folder, (beginnings, command) in _INTERNAL.items():
         if name.startswith(beginnings) or name in sql.queries(folder):
             raise UsageError(f"{name!r} cannot be run by name; use {command}.")

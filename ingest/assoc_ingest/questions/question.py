@@ -331,7 +331,9 @@ def has_more(answer: Answer, start: int) -> bool:
 
 
 def _plain(value: object) -> object:
-    return [*map(as_data, value)] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [*map(as_data, value)]
+    return as_data(value) if is_dataclass(value) else value
 
 
 def as_data(item: Any) -> dict[str, object]:

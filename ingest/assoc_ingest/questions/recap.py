@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from ..ask.refs import Names
     from ..ask.usage import Spent
 
-_THIS = ("week", "month", "year")
 _OPEN = 100
 _LISTED = 10  # open items and files that are named
 
@@ -157,10 +156,11 @@ def recap(
     from .. import sql
     from ..ask.filters import nothing
     from ..ask.refs import Names
+    from ..ask.times import between
     from ..ask.usage import rates, spent
     from ..terminal import many, moment
 
-    filters = _limited(filters, when)
+    filters = filters.within(when or ("" if filters.since or filters.until else "today"))
     where = where_of(reader.db, filters)
     sessions = {
         row["id"]: row for row in sql.ask(reader.db, "lists/sessions", **where, limit=-1).fetchall()
@@ -211,7 +211,7 @@ def recap(
         _has_more_open=len(left) > _OPEN,
         _groups=[*_groups(done, items, spent_by)],
         _about=_about(done, total, is_sum=True),
-        _period=_period(where["since"], where["until"]),
+        _period=between(_text(where["since"]), _text(where["until"])),
         _is_markdown=markdown,
         _newest=moment(newest)[:10],
         _why=[*why.lines("conversation")] if why else [],
@@ -237,37 +237,11 @@ def _groups(
         )
 
 
-def _limited(filters: Filters, when: str | None) -> Filters:
-    """Return the filters with the period: the present day if none is given."""
-    from ..ask.times import period
-    from ..errors import UsageError
-
-    if filters.since or filters.until:
-        if when:
-            raise UsageError("Give a period, or --since and --until, not both.")
-        return filters
-    text = " ".join((when or "today").split())
-    text = f"this {text}" if text.lower() in _THIS else text
-    start, end = period(text)
-    # 7d and 12h name the moment from which on: what has not ended has no end.
-    return replace(filters, since=text, until=None if start == end else text)
-
-
 def _count(connection: sqlite3.Connection, filters: Filters) -> int:
     from .. import sql
 
     where = where_of(connection, filters)
     return len(sql.ask(connection, "lists/sessions", **where, limit=-1).fetchall())
-
-
-def _period(since: object, until: object) -> str:
-    from ..ask.times import as_given
-
-    first = as_given("since", str(since)) if since else ""
-    last = as_given("until", str(until)) if until else ""
-    if first == last:
-        return first
-    return " to ".join(filter(None, (first, last))) if last else f"since {first}"
 
 
 def _text(value: object) -> str | None:

@@ -1,52 +1,100 @@
-"""`stats`: what was used and what it cost, by day, week, month, model, project, session or tool."""
+"""`stats`: what was used and what it cost, in a period, by one or two groups."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from .question import Field, FilterFields, Reader, Size, Table, question
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from ..ask.filters import Filters
-    from ..ask.usage import Spent
+    from ..ask.filters import Filters, Nothing
+    from ..ask.usage import Rates, Spent
 
-_PERIODS = ("day", "week", "month")
-_REPORTS = {
-    **{by: f"usage_by_{by}" for by in (*_PERIODS, "model", "project", "session")},
-    "tool": "tool_use",
-}
-_KEYS = {
-    "day": ("day", "model"), "week": ("week_of", "model"), "month": ("month", "model"),
-    "model": ("model",), "project": ("id",), "session": ("session_key",),
-}  # fmt: skip
-"""The columns that tell the rows of a report apart; `usage_partial` has them, too."""
-_ESTIMATES = ("estimated_output_tokens", "estimated_cost_usd")
-_USED = (
-    *("cost_usd", "input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"),
-    *("responses", "sessions", "unpriced", "partial"),
-)
-"""What is said of all rows: their sums, but for the sessions, which can occur in several."""
-_SUMS = ("calls", "errors", "declined")  # columns of tool calls that add up
-
+Cells = Sequence["sqlite3.Row"]
+"""Rows of `pages/usage`: sums over the responses of a day, a model, a conversation."""
 Row = Sequence[object]
+
+
+class Group(NamedTuple):
+    """What usage can be added up by: columns of `pages/usage`."""
+
+    key: str
+    """Rows with the same value are one."""
+    name: str
+    """What the rows are called by."""
+    about: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+
+
+PERIODS = ("day", "week", "month")
+GROUPS = {
+    "day": Group("day", "day"),
+    "week": Group("week_of", "week_of"),
+    "month": Group("month", "month"),
+    "repository": Group("repository_id", "repository", ("repository_path",), ("repository_id",)),
+    "project": Group("project_id", "project", ("path",), ("project_id",)),
+    "model": Group("model", "model"),
+    "agent": Group("agent", "agent"),
+    "branch": Group("git_branch", "git_branch"),
+    "session": Group("session_id", "session_key", ("title", "project")),
+    "subagent": Group("subagent_type", "subagent_type"),
+}
+_DATES = [GROUPS[name].name for name in PERIODS]
+_ESTIMATES = ("estimated_output_tokens", "estimated_cost_usd")
+_TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+_CALLS = ("calls", "errors", "declined", "total_ms", "letters")
+"""Columns of tool calls that add up."""
+_NO_COST = (
+    "Tools cost nothing themselves: what they return is input of the responses after them. "
+    "letters is the length of what they returned."
+)
+
+
+@dataclass
+class Month:
+    """What this month cost so far, and the same days of the last one."""
+
+    since: Annotated[str, "Local date: the first of this month."]
+    until: Annotated[str, "Local date: today."]
+    cost_usd: float | None
+    is_lower_bound: bool
+    last_since: str
+    last_until: str
+    last_cost_usd: float | None
+    last_is_lower_bound: bool
+    _said: str
+    _last_said: str
+
+    def __str__(self) -> str:
+        return f"This month so far ({self.days}): {self._said}; {self.last_days}: {self._last_said}"
+
+    @property
+    def days(self) -> str:
+        return _days(self.since, self.until)
+
+    @property
+    def last_days(self) -> str:
+        return _days(self.last_since, self.last_until)
 
 
 @dataclass
 class Usage:
-    """The rows of a report on usage, and what they add up to."""
+    """What was used, by group, and what that adds up to."""
 
+    period: Annotated[str, "The days that are counted, in local time."]
     totals: Annotated[dict[str, object], "what all rows add up to"]
+    month: Annotated[Month | None, "This month so far, beside the same days of the last."]
     nothing: Annotated[dict[str, object] | None, "why there are no rows"]
     total: Annotated[int, "Rows of all groups."]
     items: Annotated[list[dict[str, object]], "Rows of a group: its name, tokens and costs."]
     columns: list[str]
-    _rows: Sequence[Row]
+    _groups: list[list[Row]]
+    """The rows of a table: those of each group, behind one with their sum if they are split."""
     _by: str
     _said: str
     """What everything together used and cost, in a sentence."""
@@ -56,179 +104,318 @@ class Usage:
     """Partial responses without an estimate: then a note says the one of all, with both signs."""
 
     def table(self, limit: int = 0, *, is_exact: bool = False) -> Table:
-        """Return at most `limit` rows, 0 for all; of periods, all rows of so many.
+        """Return the rows of at most `limit` groups, 0 for all.
 
-        What is exact has no sums in it.
+        What is exact has no sums in it, and as many rows as the limit says.
         """
-        rows = self._rows
-        if not rows:
+        if not self._groups:
             return Table((), ["\n".join(["No usage recorded.", *self._notes])])
-        has_periods = self._by in _PERIODS and not is_exact
-        groups = list(_periods(self.columns, rows)) if has_periods else [[row] for row in rows]
-        shown = [row for group in groups[: limit or None] for row in group]
-        notes = []
-        if not is_exact:
-            left_out = _ESTIMATES if self._unmeasured else ()
-            totals = [None if n in left_out else self.totals.get(n) for n in self.columns[1:]]
-            shown.append(["total", *totals])
-            notes += ["", *self._notes] if self._notes else []
-        if limit and limit < len(groups):
-            what = f"{self._by}s" if has_periods else "rows"
+        if is_exact:
+            return Table([[*item.values()] for item in self.items])
+        shown = [row for group in self._groups[: limit or None] for row in group]
+        left_out = _ESTIMATES if self._unmeasured else ()
+        totals = [None if n in left_out else self.totals.get(n) for n in self.columns[1:]]
+        notes = ["", *self._notes] if self._notes else []
+        if limit and limit < len(self._groups):
             notes.append(
-                f"Only the first {limit} of {len(groups):,} {what} are shown; --limit 0 shows all."
+                f"Only the first {limit} of {len(self._groups):,} {_plural(self._by)} are shown; "
+                "--limit 0 shows all."
             )
-        return Table(shown, notes, has_total=not is_exact)
+        return Table([*shown, ["total", *totals]], notes, has_total=True)
+
+
+def _check(by: str, split: str | None, filters: Filters, **_: object) -> None:
+    from ..errors import UsageError
+
+    if split and by == "tool":
+        raise UsageError("Calls of tools are not split: leave out --split.")
+    if split == by:
+        raise UsageError(f"The rows are by {by} already: split them by something else.")
 
 
 @question(
-    "Tokens and costs",
+    "Usage",
     items="rows",
-    about="Count tokens and costs of the recorded conversations by day, week, month, model, "
-    "project, session or tool. Each API response is counted once. is_lower_bound is 1 where "
-    "responses have no final count or no known price: then the numbers are at least.",
-    tables=("responses", "prices"),
+    about="Count tokens and costs of the recorded conversations by day, week, month, repository, "
+    "project, model, agent, branch, session, type of subagent or tool, in a period. Each API "
+    "response is counted once. is_lower_bound is 1 where responses have no final count or no known "
+    "price: then the numbers are at least. Tools have no cost: their calls are counted.",
+    tables=("responses", "prices", "tool_calls"),
+    check=_check,
     terminal=Size(0), json=Size(100), mcp=Size(30, most=500), web=Size(100),
 )  # fmt: skip
 def stats(
     reader: Reader,
+    when: Annotated[
+        str | None,
+        Field(
+            "today, yesterday, week, month, last week, 7d or a date; everything if left out.",
+            name="[WHEN]",
+            label="Period",
+            is_argument=True,
+            joins=lambda text: True,
+        ),
+    ] = None,
     *,
     by: Annotated[
-        Literal["day", "week", "month", "model", "project", "session", "tool"],
-        Field("What to group by."),
+        Literal[
+            "day", "week", "month", "repository", "project", "model", "agent", "branch",
+            "session", "subagent", "tool",
+        ],
+        Field("What to group by.", label="By"),
     ] = "day",
+    split: Annotated[
+        Literal[
+            "day", "week", "month", "repository", "project", "model", "agent", "branch",
+            "session", "subagent",
+        ]
+        | None,
+        Field("What to split each of these by.", label="Split by"),
+    ] = None,
+    remote: Annotated[
+        bool, Field("Use the fleet server, with the data of all machines.", is_option=True)
+    ] = False,
     filters: Annotated[
-        Filters, FilterFields(("project", "session", "source", "model", "since", "until"))
+        Filters,
+        FilterFields(("project", "session", "source", "model", "branch", "since", "until")),
     ],
-) -> Usage:
+) -> Usage:  # fmt: skip
     """Show token counts and costs, with a total.
 
-    Each API response is counted once. Costs are computed from the table of prices. ≥ means at
-    least: some responses have no final token count, or their model has no price. `query
-    usage_reconciliation` explains why other tools count more or less. -n limits the days, weeks or
-    months of a table.
+    WHEN is today, yesterday, week, month or year (the current one, so far), last week, monday, 7d
+    or a date. Each API response is counted once. Costs are computed from the table of prices. ≥
+    means at least: some responses have no final token count, or their model has no price. `query
+    usage_reconciliation` explains why other tools count more or less. -n limits the groups of a
+    table.
 
     \b
     Examples:
-      assoc-ingest stats --since 7d
-      assoc-ingest stats --by month --project shop
-      assoc-ingest stats --by model --json
+      assoc-ingest stats last week
+      assoc-ingest stats --by month --split model
+      assoc-ingest stats month --by repository --json
     """
-    from .. import sql
-    from ..ask.filters import nothing
+    filters = filters.within(when)
+    return _calls(reader, filters) if by == "tool" else _usage(reader, filters, by, split)
 
-    report = sql.queries("reports")[_REPORTS[by]]
-    filters.applied(report.parameters, f"--by {by}", lambda _: ". Leave it out.")
+
+# -- tokens and costs ------------------------------------------------------------------------------
+
+
+def _usage(reader: Reader, filters: Filters, by: str, split: str | None) -> Usage:
+    from ..ask.filters import nothing
+    from ..terminal import many
+
+    groups = [GROUPS[name] for name in (by, split) if name]
     bound = filters.parameters(reader.db)
-    given = {name: bound[name] for name in filters.given()}
-    cursor = reader.db.execute(report.sql, {**dict.fromkeys(report.parameters), **given})
-    columns = [column[0] for column in cursor.description]
-    rows: list[Row] = [tuple(row) for row in cursor]
-    totals, spent, partial = _total(reader.db, by, columns, rows, given)
-    if by != "tool":
-        columns, rows = _with_estimates(reader.db, by, columns, rows, partial)
-    items = [dict(zip(columns, row, strict=True)) for row in reader.page(rows)]
+    cells = cells_of(reader.db, bound, groups)
+    sums = Sums(reader.db)
+    rows: list[dict[str, object]] = []
+    shown: list[list[Row]] = []
+    for together, parts in _grouped(cells, groups):
+        own = [sums.row(groups, part) for part in parts]
+        rows += own
+        if split:
+            words = many(len(own), split, _plural(split))
+            head = sums.row(groups, together, words)
+            lines = [head, *({**row, groups[0].name: ""} for row in own)]
+        else:
+            lines = own
+        shown.append([[*line.values()] for line in lines])
     why = None
-    if not rows:
-        why = nothing(
-            filters, lambda other: sql.count(reader.db, report, other.parameters(reader.db))
-        )
+    if not cells:
+        why = nothing(filters, lambda other: _count(reader.db, other, groups))
+    items = [*reader.page(rows)]
+    totals, spent = sums.total(cells)
+    month = _month(reader.db, bound, cells, sums)
     return Usage(
-        totals, why and why.as_json(), len(rows), items, columns, rows,
-        by, _said(totals, spent, by), [*why.lines("row")] if why else [*_explained(spent)],
-        spent.estimate.unmeasured if spent.estimate else 0,
+        _period(bound, cells), totals, month, why and why.as_json(), len(rows), items,
+        [*rows[0]] if rows else [*groups[0].name], shown, by, _said(totals, spent),
+        _notes(why, spent, totals, month), spent.estimate.unmeasured if spent.estimate else 0,
     )  # fmt: skip
 
 
-def _said(totals: Mapping[str, object], spent: Spent, by: str) -> str:
+def cells_of(
+    connection: sqlite3.Connection,
+    bound: Mapping[str, object],
+    groups: Sequence[Group] = (),
+    *,
+    with_hours: bool = False,
+) -> Cells:
+    """Return the sums that everything else is added up from."""
+    from .. import sql
+
+    report = sql.query("pages/usage")
+    given = {name: bound.get(name) for name in report.parameters}
+    given["branches"] = 1 if GROUPS["branch"] in groups else None
+    given["hours"] = 1 if with_hours else None
+    return connection.execute(report.sql, given).fetchall()
+
+
+class Sums:
+    """Adds up cells, with an estimate of what partial responses wrote."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._rates: Rates | None = None
+
+    def spent(self, cells: Cells) -> Spent:
+        from ..ask.usage import rates, spent
+
+        if self._rates is None and any(cell["partial"] for cell in cells):
+            self._rates = rates(self._connection)
+        return spent(self._connection, cells, self._rates)
+
+    def row(self, groups: Sequence[Group], cells: Cells, split: str = "") -> dict[str, object]:
+        """Return the row of these cells; `split` stands for what they are split by."""
+        spent, first = self.spent(cells), cells[0]
+        estimate = spent.estimate
+        tokens, cost = (None, None) if estimate is None or estimate.unmeasured else estimate[:2]
+        added = _added(cells, spent)
+        row = {group.name: first[group.name] for group in groups}
+        if split:
+            row[groups[-1].name] = split
+        row |= {"cost_usd": added.pop("cost_usd"), "estimated_cost_usd": cost}
+        of_all = groups[: 1 if split else None]
+        for group in groups:
+            row |= {name: first[name] if group in of_all else None for name in group.about}
+        for name, value in added.items():
+            row[name] = value
+            if name == "output_tokens":
+                row["estimated_output_tokens"] = tokens
+        if not any(group.name in _DATES for group in groups):
+            row["last_activity"] = max(cell["last_activity"] or "" for cell in cells) or None
+        for group in groups:
+            row |= {name: first[name] if group in of_all else None for name in group.ids}
+        return row
+
+    def total(self, cells: Cells) -> tuple[dict[str, object], Spent]:
+        spent = self.spent(cells)
+        words = {name: value for name, value in spent.as_json().items() if "stated" not in name}
+        total = _added(cells, spent)
+        part, whole = total["subagent_cost_usd"], spent.cost_usd
+        share = _percent(part or 0, whole) if whole else None
+        return total | {"subagent_percent": share} | words, spent
+
+
+def _added(cells: Cells, spent: Spent) -> dict[str, Any]:
+    """Return what can be added up, whatever it is grouped by."""
+    tokens = {name: sum(cell[name] for cell in cells) for name in _TOKENS}
+    read = tokens["cache_read_tokens"]
+    subagents = [cell["subagent_cost_usd"] for cell in cells]
+    costs = [cost for cost in subagents if cost is not None]
+    return {
+        "cost_usd": spent.cost_usd,
+        **tokens,
+        "cache_percent": _percent(
+            read, tokens["input_tokens"] + read + tokens["cache_write_tokens"]
+        ),
+        "sessions": len({cell["session_id"] for cell in cells} - {None}),
+        "responses": spent.responses,
+        "subagent_cost_usd": round(sum(costs), 6) if costs else None,
+        "unpriced": spent.unpriced,
+        "partial": spent.partial,
+        "is_lower_bound": int(spent.unpriced + spent.partial > 0),
+    }
+
+
+def _percent(part: float, whole: float) -> float | None:
+    return round(100 * part / whole, 1) if whole else None
+
+
+def _grouped(cells: Cells, groups: Sequence[Group]) -> Iterator[tuple[Cells, list[Cells]]]:
+    """Yield the cells of each group, and those of each part that it is split into."""
+    group, *rest = groups
+    found: dict[object, list[sqlite3.Row]] = {}
+    for cell in cells:
+        found.setdefault(cell[group.key], []).append(cell)
+    for together in sorted(found.values(), key=_order(group)):
+        yield together, [part for part, _ in _grouped(together, rest)] if rest else [together]
+
+
+def _order(group: Group) -> Callable[[Cells], tuple[object, ...]]:
+    """Return what puts the newest period first, else what cost most."""
+    if group.name in _DATES:
+        return lambda cells: tuple(-ord(letter) for letter in cells[0][group.key] or "")
+
+    def costs(cells: Cells) -> tuple[object, ...]:
+        cost = sum(cell["cost_usd"] or 0 for cell in cells)
+        responses = sum(cell["responses"] for cell in cells)
+        return -cost, -responses, cells[0][group.name] or "", str(cells[0][group.key])
+
+    return costs
+
+
+def _count(connection: sqlite3.Connection, filters: Filters, groups: Sequence[Group]) -> int:
+    cells = cells_of(connection, filters.parameters(connection), groups)
+    return len({tuple(cell[group.key] for group in groups) for cell in cells})
+
+
+def _month(
+    connection: sqlite3.Connection, bound: Mapping[str, object], cells: Cells, sums: Sums
+) -> Month | None:
+    """Return what this month cost so far; None if neither it nor the last one has any responses."""
+    from ..ask import times
+
+    today = times.present().date()
+    first = today.replace(day=1)
+    last_first = (first - timedelta(days=1)).replace(day=1)
+    last_end = min(last_first + (today - first), first - timedelta(days=1))
+    if bound["since"] or bound["until"]:
+        month = {**bound, "since": times.since(f"{last_first}"), "until": None}
+        cells = cells_of(connection, month)
+    this, last = (
+        sums.spent([cell for cell in cells if f"{start}" <= (cell["day"] or "") <= f"{end}"])
+        for start, end in ((first, today), (last_first, last_end))
+    )
+    if not (this.responses or last.responses):
+        return None
+    return Month(
+        f"{first}", f"{today}", this.cost_usd, bool(this.partial or this.unpriced),
+        f"{last_first}", f"{last_end}", last.cost_usd, bool(last.partial or last.unpriced),
+        *(one.cost() if one.responses else "nothing" for one in (this, last)),
+    )  # fmt: skip
+
+
+def _days(since: str, until: str) -> str:
+    from ..terminal import days
+
+    end = date.fromisoformat(until)
+    return days(date.fromisoformat(since), end, end)
+
+
+def _period(bound: Mapping[str, object], cells: Cells = ()) -> str:
+    """Return the days that are counted: those that were asked for, else all that have any."""
+    from ..ask import times
+
+    since, until = (str(bound[name] or "") for name in ("since", "until"))
+    if since or until:
+        return times.between(since, until, is_until_now=True)
+    days = [cell["day"] for cell in cells if cell["day"]]
+    return " to ".join(dict.fromkeys((min(days), max(days)))) if days else ""
+
+
+def _said(totals: Mapping[str, object], spent: Spent) -> str:
     from ..terminal import many
 
-    if by == "tool":
-        return f"{many(int(str(totals['calls'])), 'tool call')} in all."
     words = (spent.tokens(spent.output_tokens), spent.cost())
-    return f"In all {', '.join(filter(None, words))}."
+    where = many(int(str(totals["sessions"])), "conversation")
+    return f"In all {', '.join(filter(None, words))} in {where}."
 
 
-def _total(
-    connection: sqlite3.Connection,
-    by: str,
-    names: Sequence[str],
-    rows: Sequence[Row],
-    parameters: Mapping[str, object],
-) -> tuple[dict[str, object], Spent, list[sqlite3.Row]]:
-    from .. import sql
-    from ..ask.usage import Spent, estimate
+def _notes(
+    why: Nothing | None, spent: Spent, totals: Mapping[str, Any], month: Month | None
+) -> list[str]:
+    from ..terminal import money
 
-    if by != "tool":
-        cells = [dict(zip(names, row, strict=True)) for row in rows]
-        total: dict[str, Any] = {name: _sum_of(cell.get(name) for cell in cells) for name in _USED}
-        cost = total["cost_usd"]
-        total = {name: value or 0 for name, value in total.items()}
-        total["cost_usd"] = None if cost is None else round(cost, 6)
-        (total["sessions"],) = sql.ask(connection, "pages/usage_sessions", **parameters).fetchone()
-        known = Spent(*(total[name] for name in Spent._fields[: Spent._fields.index("estimate")]))
-        partial = []
-        if known.partial:
-            partial = sql.ask(connection, "pages/usage_partial", **parameters).fetchall()
-            known = known._replace(estimate=estimate(connection, known, partial))
-        said = {name: value for name, value in known.as_json().items() if "stated" not in name}
-        return total | said, known, partial
-    sums = {name: sum(int(str(row[names.index(name)])) for row in rows) for name in _SUMS}
-    percent = round(100.0 * sums["errors"] / sums["calls"], 1) if sums["calls"] else None
-    return {**sums, "error_percent": percent}, Spent(), []
-
-
-def _with_estimates(
-    connection: sqlite3.Connection,
-    by: str,
-    names: Sequence[str],
-    rows: Sequence[Row],
-    partial: Iterable[sqlite3.Row],
-) -> tuple[list[str], list[Row]]:
-    """Return columns and rows with an estimate beside output and cost, where there can be one.
-
-    A session that two homes have is two rows with one key: neither has an estimate.
-    """
-    from ..ask.usage import columns_with_estimates, with_estimates
-
-    groups: dict[tuple[object, ...], list[sqlite3.Row]] = {}
-    for part in partial:
-        groups.setdefault(tuple(part[name] for name in _KEYS[by]), []).append(part)
-    cells = [dict(zip(names, row, strict=True)) for row in rows]
-    keys = [tuple(cell[name] for name in _KEYS[by]) for cell in cells]
-    occurs = Counter(keys)
-    parts = [groups.get(key, []) if occurs[key] == 1 else [] for key in keys]
-    estimated = with_estimates(connection, cells, parts)
-    return columns_with_estimates(names), [tuple(cell.values()) for cell in estimated]
-
-
-def _periods(names: Sequence[str], rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Yield the rows of each period, behind one with their sums if there are several."""
-    for period, group in groupby(rows, key=lambda row: row[0]):
-        models = list(group)
-        if len(models) > 1:
-            sums = [_sum_of(column) for column in list(zip(*models, strict=True))[2:]]
-            bound = names.index("is_lower_bound")
-            sums[bound - 2] = max(int(str(row[bound])) for row in models)
-            for estimated in _ESTIMATES:
-                sums[names.index(estimated) - 2] = _sum_of_estimates(models, names, estimated)
-            yield [[period, f"{len(models)} models", *sums], *(["", *row[1:]] for row in models)]
-        else:
-            yield models
-
-
-def _sum_of_estimates(rows: Sequence[Row], names: Sequence[str], estimated: str) -> object:
-    """Return the sum of the estimates, or of what is known where all of it is; None without one."""
-    known = estimated.removeprefix("estimated_")
-    cells = [dict(zip(names, row, strict=True)) for row in rows]
-    if not any(cell["partial"] for cell in cells):
-        return None
-    values = [cell[estimated if cell["partial"] else known] for cell in cells]
-    return None if None in values else _sum_of(values)
-
-
-def _sum_of(column: Iterable[Any]) -> object:
-    values = [value for value in column if value is not None]
-    return sum(values) if values else None
+    notes = [*why.lines("row")] if why else [*_explained(spent)]
+    cost, share = totals["subagent_cost_usd"], totals["subagent_percent"]
+    if cost is not None:
+        sign = "~" if totals["is_lower_bound"] else ""
+        part = money(cost, spent.partial, spent.unpriced)
+        notes.append(f"Subagents cost {part} of that ({sign}{share} %).")
+    if totals["cache_percent"]:
+        notes.append(f"{totals['cache_percent']} % of all input was read from the cache.")
+    return [*notes, f"{month}."] if month else notes
 
 
 def _explained(spent: Spent) -> Iterator[str]:
@@ -247,3 +434,40 @@ def _explained(spent: Spent) -> Iterator[str]:
     if spent.estimate is not None:
         about = f"{spent.tokens(spent.output_tokens)}, {spent.cost()}".removesuffix(", ")
         yield f"~ is an estimate by the length of what these wrote: {about}."
+
+
+def _plural(group: str) -> str:
+    return {"repository": "repositories", "branch": "branches"}.get(group, f"{group}s")
+
+
+# -- calls of tools --------------------------------------------------------------------------------
+
+
+def _calls(reader: Reader, filters: Filters) -> Usage:
+    """Return how often each tool was called. A call has no cost of its own."""
+    from .. import sql
+    from ..ask.filters import nothing
+    from ..terminal import many
+
+    report = sql.query("reports/tool_use")
+    filters.applied(report.parameters, "--by tool", lambda _: ". Leave it out.")
+
+    def bound(filters: Filters) -> dict[str, object]:
+        known = filters.parameters(reader.db)
+        return {name: known[name] for name in report.parameters}
+
+    given = bound(filters)
+    cursor = reader.db.execute(report.sql, given)
+    columns = [column[0] for column in cursor.description]
+    rows = [dict(zip(columns, row, strict=True)) for row in cursor]
+    totals: dict[str, Any] = {name: sum(row[name] or 0 for row in rows) for name in _CALLS}
+    totals["error_percent"] = _percent(totals["errors"], totals["calls"])
+    why = None
+    if not rows:
+        why = nothing(filters, lambda other: sql.count(reader.db, report, bound(other)))
+    return Usage(
+        _period(given), totals, None, why and why.as_json(), len(rows), [*reader.page(rows)],
+        columns, [[[*row.values()]] for row in rows], "tool",
+        f"{many(totals['calls'], 'tool call')} in all.",
+        [*why.lines("row")] if why else [_NO_COST],
+    )  # fmt: skip

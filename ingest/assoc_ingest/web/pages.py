@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # These are the reports and lists that can be run with an empty form: every parameter is optional,
 # which is recognised by `coalesce(:name, '')` or `nullif(:name, '')`.
 #
-# `usage_by_day` is called `ask-usage-by-day` there. Its times may have any form that `since` and
+# `tool_use` is called `ask-tool-use` there. Its times may have any form that `since` and
 # `until` accept elsewhere (`with_times`). Some queries have the name of a view, and each line of
 # Datasette hides one of the two; no table has a dash in its name.
 
