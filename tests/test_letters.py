@@ -1,9 +1,8 @@
 """A source needs nothing but itself: an invented one goes all the way, and keeps all promises.
 
-`tests/support/letters.py` is registered here alone, with what a source brings in
-`tests/support/letters_box`: the case `demonstration`, its expected rows and answers, `source.json`
-and the page for its users. Its lines need what earlier ones said: the model is stated once, and
-what was spent is cumulative.
+It is that of `docs/source-template`, and registered here alone, with what a source of the program
+brings besides: `source.json` and the page for its users, in `tests/support/letters_box`. Its lines
+need what earlier ones said: the model is stated once, and what was spent is cumulative.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from assoc_ingest_letters import Letters
 from tests import test_answers as answers
 from tests import test_conformance as conformance
 from tests import test_golden as golden
 from tests.support.cases import GROUPS, home_of
 from tests.support.dump import assert_same, check, dump, rows
-from tests.support.letters import Letters
 from tests.support.pieces import read_in_pieces
 from tests.support.shell import Shell
 from tests.support.web import Site
@@ -41,7 +40,7 @@ from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
 
 Fresh = Callable[[], Path]
-CASE = "../support/letters_box/demonstration"
+CASE = "../../docs/source-template/tests/cases/demonstration"
 GROUP = f"{Letters.name}-0"
 FIRST, SECOND = "2026-03-01", "2026-03-02"
 
@@ -197,17 +196,22 @@ def with_letters(tree: Path) -> Path:
     """Copy the project and add the source to it as a contributor would."""
     left_out = shutil.ignore_patterns(".*", "__pycache__", "node_modules")
     shutil.copytree(ROOT, tree, ignore=left_out)
-    box, module = tree / "tests" / "support" / "letters_box", tree / "tests/support/letters.py"
-    code = module.read_text("utf-8").replace("assoc_ingest.sources.", ".")
+    box, template = tree / "tests" / "support" / "letters_box", tree / "docs" / "source-template"
+    code = (
+        (template / "src" / "assoc_ingest_letters.py")
+        .read_text("utf-8")
+        .replace("assoc_ingest.sources.", ".")
+    )
     code = code.replace("from assoc_ingest.", "from ..")
     (tree / "ingest/assoc_ingest/sources/letters.py").write_text(code, "utf-8")
     (box / "page.md").rename(tree / "docs" / "sources" / "letters.md")
     shutil.copytree(box, tree / "tests" / "sources" / "letters")
+    shutil.copytree(
+        template / "tests" / "cases", tree / "tests" / "sources" / "letters", dirs_exist_ok=True
+    )
     registry = (tree / REGISTRY).read_text("utf-8")
     registry = registry.replace("from .opencode", "from .letters import Letters\nfrom .opencode")
-    registry = registry.replace(
-        "        OpenCode(),\n", "        OpenCode(),\n        Letters(),\n"
-    )
+    registry = registry.replace("    OpenCode(),\n", "    OpenCode(),\n    Letters(),\n")
     (tree / REGISTRY).write_text(registry, "utf-8")
     return tree
 

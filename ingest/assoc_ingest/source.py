@@ -109,6 +109,9 @@ def entry_names(name: str) -> tuple[str, str, str | None] | None:
 # No I/O, no SQL, no clock here. Positions are bytes from the start of the file.
 
 
+CONTRACT = 1
+"""The version of what a source of a package must be: it grows when such a source has to change."""
+
 FileKind = str
 """What a file is, as its source calls it: a kind with a meaning for all sources, or any other."""
 
@@ -312,6 +315,12 @@ class Source(Protocol):
     Others that it does not read are reported as new; with None, none are."""
     database: Database | None = None
     """How its databases are read, if it has any and all are alike: files of the kind `DATABASE`."""
+    contract: int | None = None
+    """The `CONTRACT` that it was written for, if a package brings it."""
+    package: str | None = None
+    """Name and version of the package that brings it; None: it is one of this program's own."""
+    failure: str | None = None
+    """What the source of a package failed at, in a sentence, since this was last None."""
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
         """Return the default paths of the system's home.

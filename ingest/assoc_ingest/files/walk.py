@@ -429,9 +429,10 @@ def _expanded(name: str) -> Path:
 def recognised(path: Path, sources: Mapping[str, Source], only: str | None = None) -> list[Root]:
     """Return `path` as a root of the source that is surest to recognise it, and of its guests.
 
-    With `only`, as a root of this source, if that recognises it at all. Raises UsageError, with
-    what to do, if the path is missing, a file, not recognised, or recognised by several sources
-    alike, and UnreadableError if it cannot be read.
+    The source of a package has to be surer than all of this program's own. With `only`, as a root
+    of this source, if that recognises it at all. Raises UsageError, with what to do, if the path is
+    missing, a file, not recognised, or recognised by several sources alike, and UnreadableError if
+    it cannot be read.
     """
     if (found := obstacle(path)) is not None:
         raise UnreadableError(path, *found)
@@ -448,12 +449,13 @@ def recognised(path: Path, sources: Mapping[str, Source], only: str | None = Non
     knowing = _knowing(top, sources, seen)
     surest = max((sure for sure in knowing.values() if sure < Recognition.GUEST), default=None)
     hosts = [source for source, sure in knowing.items() if sure == surest]
+    hosts = [source for source in hosts if source.package is None] or hosts
     if only is None and len(hosts) > 1:
         raise AmbiguousHomeError(path, [(source.name, source.label) for source in hosts])
     known = [
         Root(source, top, _without(source, knowing))
         for source, sure in knowing.items()
-        if (sure in (surest, Recognition.GUEST) if only is None else source.name == only)
+        if (source in hosts or sure is Recognition.GUEST if only is None else source.name == only)
     ]
     for directory, source in directories_in_homes(sources).items():
         if only in (None, source.name):

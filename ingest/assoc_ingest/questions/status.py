@@ -33,6 +33,10 @@ class Status:
     issues: list[_Row]
     unreadable: list[_Row]
     """The roots that cannot be read now, and why."""
+    unusable_sources: list[_Row]
+    """Sources of installed packages that could not be loaded: name, package and reason."""
+    absent_sources: list[str]
+    """Sources that have conversations here, and that no installed package brings any more."""
     new_lines: list[_Row]
     """Types of lines that no reader knows, with the oldest version of the agent that wrote them."""
     new_places: list[_Row]
@@ -57,6 +61,12 @@ class Status:
         return f"{text}: {', '.join(counts)}, {terminal.size(int(str(run['bytes_read'])))}"
 
     @property
+    def brought(self) -> list[str]:
+        """Which packages bring the sources that are not this program's own, in a sentence each."""
+        packages = {row["kind"]: row["package"] for row in self.sources if row["package"]}
+        return [safe(f"{kind} is read by the package {name}.") for kind, name in packages.items()]
+
+    @property
     def faults(self) -> list[str]:
         """What is wrong, in a sentence each."""
         from ..store.database import of_clock_behind, said
@@ -70,8 +80,15 @@ class Status:
         if self.clock_ahead:
             ahead = said(self.clock_ahead)
             faults.append(f"A sync was recorded at {ahead}: the clock was ahead.")
+        faults += [f"Could not read {row['root']}: {row['reason']}" for row in self.unreadable]
+        faults += [
+            safe(f"The source {row['name']} of {row['package']} cannot be used: {row['reason']}.")
+            for row in self.unusable_sources
+        ]
         return faults + [
-            f"Could not read {row['root']}: {row['reason']}" for row in self.unreadable
+            f"No installed package brings the source {name}: what was read stays, and no more is"
+            " read."
+            for name in self.absent_sources
         ]
 
     @property

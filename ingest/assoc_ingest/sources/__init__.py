@@ -1,4 +1,7 @@
-"""The sources, one line each. A source is a module here, a line, and a folder of fixtures."""
+"""The sources, one line each. A source is a module here, a line, and a folder of fixtures.
+
+Installed packages bring others (`packages`).
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,22 @@ from .copilot import Copilot
 from .cortex import Cortex
 from .gemini import Gemini
 from .opencode import OpenCode
+from .packages import from_packages
 from .pi import Pi
 
-SOURCES: dict[str, Source] = {
-    source.name: source
-    for source in (
-        Claude(),
-        Codex(),
-        Associate(),
-        Chorus(),
-        Cortex(),
-        CCInsights(MACHINE),
-        Copilot(),
-        Gemini(),
-        Pi(),
-        OpenCode(),
-    )
-}
+_OWN: tuple[Source, ...] = (
+    Claude(),
+    Codex(),
+    Associate(),
+    Chorus(),
+    Cortex(),
+    CCInsights(MACHINE),
+    Copilot(),
+    Gemini(),
+    Pi(),
+    OpenCode(),
+)
+
+_brought, UNUSABLE = from_packages([source.name for source in _OWN])
+
+SOURCES: dict[str, Source] = {source.name: source for source in (*_OWN, *_brought)}

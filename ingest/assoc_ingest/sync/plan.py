@@ -44,7 +44,7 @@ from ..files.walk import (
 from ..paths import PULLED, is_absolute, is_directory, is_file, obstacle, real_path, why_unknown
 from ..secrets.forget import ForgottenSecrets
 from ..source import DATABASE, LOG, OF_THEIR_PLACE, UNREAD, Claim, KnownFile, claim_at, parts_of
-from ..sources import SOURCES
+from ..sources import SOURCES, UNUSABLE
 from ..store.database import Clock, transaction
 from ..store.known_files import KnownFiles, known_file
 
@@ -204,7 +204,19 @@ def find_roots(
     """
     roots = _named(given, only, report) if given else _known(connection, only, report)
     report.roots = [root.name for root in roots.values()]
+    report.unreadable += [
+        (f"the source {name} of {package}", why) for name, package, why in UNUSABLE
+    ]
+    _tell_failures(report)
     return list(roots.values())
+
+
+def _tell_failures(report: Report) -> None:
+    """Report what sources of packages failed at; they are asked again in the next sync."""
+    for source in SOURCES.values():
+        if source.failure is not None:
+            report.unreadable.append((f"homes of {source.label}", source.failure))
+            source.failure = None
 
 
 def root_paths(
@@ -383,6 +395,9 @@ def make_plan(
         limits = WHOLE if places is None else apart(places[root])
         known = KnownFiles(connection, source_id, limits)
         linked += _plan_root(plan, root, source_id or 0, known, report, full, limits).linked
+        if root.source.failure is not None:  # it may not have claimed a file that is there
+            plan.gone = [(of, file) for of, file in plan.gone if of is not root]
+            _tell_failures(report)
     if plan.work and plan.forgotten.exclusions and connection is not None:
         from .copies import without_forgotten
 

@@ -14,7 +14,7 @@ from ..files.exclusions import load_secrets
 from ..files.walk import DIRECTORY, FILE, Walk, entries, kind_of_entry, original_root, stored_name
 from ..paths import unlisted
 from ..source import FOREIGN, FOREIGN_DOCUMENT, Source
-from ..sources import SOURCES
+from ..sources import SOURCES, UNUSABLE
 from ..store.database import Clock, lock_of, log_of
 
 _Row = dict[str, object]
@@ -31,6 +31,9 @@ def facts(
     failed = [run for run in runs if run["error"] is not None or _is_cut_off(run)]
     beside = (database, log_of(database))
     sources = _rows(connection, "reports/status_sources")
+    for row in sources:
+        source = SOURCES.get(str(row["kind"]))
+        row["package"] = source.package if source is not None else None
     return {
         "database": str(database),
         "size": sum(path.stat().st_size for path in beside if path.exists()),
@@ -42,6 +45,8 @@ def facts(
         "clock_ahead": clock.ahead,
         "issues": _rows(connection, "reports/issues_by_reason"),
         "unreadable": _unreadable(sources) if has_disk else [],
+        "unusable_sources": [unusable._asdict() for unusable in UNUSABLE],
+        "absent_sources": sorted({str(row["kind"]) for row in sources} - SOURCES.keys()),
         "new_lines": _new_lines(connection),
         "new_places": _new_places(connection, sources) if has_disk else [],
         "pending": _pending(connection),

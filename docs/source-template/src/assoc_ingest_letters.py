@@ -1,6 +1,6 @@
-"""An invented agent, Letters, whose files are like those of none that the program reads.
+"""An invented agent, Letters, whose files are like those of none that assoc-ingest reads.
 
-It exists to show that a source needs nothing but itself. Each day is a conversation:
+Each day is a conversation:
 
 ```
 letters/<day>.jsonl
@@ -36,6 +36,7 @@ _LONGEST_NAME = 200  # letters of a model's name that later lines need
 class Letters(AgentSource):
     """The source of kind `letters`."""
 
+    contract = 1
     name = "letters"
     label = "Letters"
     known_lines = frozenset[str]()
