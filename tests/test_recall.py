@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.hostile import EVIL
 from tests.support.shell import Shell, running
+from tests.support.transcripts import Transcript
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -304,6 +305,21 @@ def test_a_failure_that_nothing_ended_is_not_told(home: Path, hook: Hook, shell:
     write(home, TRANSCRIPT, *lines[:6])
     sync(shell.database, [home])
     assert hook("tool", run("make test")) == ""
+
+
+def test_before_a_command_the_form_in_which_it_works_here_is_told(
+    home: Path, hook: Hook, shell: Shell
+) -> None:
+    one = Transcript(home, SESSION, "/srv/demo")
+    one.bash(1, "npm test", "npm error Missing script", is_error=True)
+    for second, script in enumerate(("test", "test -- beds", "test", "run build"), 10):
+        one.bash(2 * second, f"npm --prefix web {script}", "done")
+    sync(shell.database, [home])
+    text = hook("tool", run("npm test"))
+    assert text.endswith("0b7c2f4e:7 worked, as 2 times in this form\n> npm --prefix web test")
+    one.bash(50, "npm test", "done")
+    sync(shell.database, [home])
+    assert "in this form" not in hook("tool", run("npm test"))  # it works as it is
 
 
 @pytest.mark.usefixtures("demo")

@@ -151,6 +151,31 @@ where t.action = 'run'
 order by t.started_at desc, t.id desc
 limit cast(coalesce(nullif(:limit, ''), 20) as integer)
 
+-- name: recall_runs
+-- Commands that worked
+-- In the last conversations of the projects :in_projects, a JSON array, the commands that worked and hold
+-- the text :words, at most :limit, the newest first.
+select
+    t.target,
+    t.file_id,
+    t.byte_offset
+from (
+    select s.id
+    from sessions s
+    where s.project_id in (select value from json_each(nullif(:in_projects, '')))
+      and not exists (select 1 from sessions l where l.id = s.linked_session_id and l.message_count > 0)
+    order by s.ended_at desc
+    limit 100
+) s
+cross join tool_calls t on t.session_id = s.id
+cross join messages m on m.id = t.call_id
+where t.action = 'run'
+  and t.status = 'ok'
+  and instr(t.target, :words) > 0
+  and m.copy_of is null
+order by t.started_at desc, t.id desc
+limit cast(coalesce(nullif(:limit, ''), 20) as integer)
+
 -- name: recall_linked
 -- Conversations that another program recorded, too
 -- Of the sessions with the keys :keys, a JSON array, those that stand for the conversation of another.

@@ -48,6 +48,7 @@ from ..terminal import ELLIPSIS, one_line
 if TYPE_CHECKING:
     from ..ask.hits import Hit
     from ..ask.search import Ranking
+    from ..ask.shell import Invocation
 
 MOST = 1_500
 """Characters of an answer."""
@@ -174,6 +175,8 @@ _CHANCE = 1.15
 all messages. Of 73 questions about a home of published transcripts, 23 are answered, 22 of them
 rightly; asked in other projects, 1.3 in a hundred are."""
 _FAILURES = 40  # commands that are compared
+_RUNS = 200
+_LEAST_RUNS = 2  # of a form in which a command works here
 
 
 def recall(connection: sqlite3.Connection, hook: str, event: Event) -> str:
@@ -263,7 +266,7 @@ class _Memory:
         )
 
     def of_command(self) -> str:
-        """Return how a command failed last, and what ended that."""
+        """Return how a command failed last, what ended that, and how it is run here."""
         from ..ask.shell import is_same, only_reads, parsed
 
         checks = () if only_reads(self._event.command) else parsed(self._event.command).checks
@@ -274,7 +277,9 @@ class _Memory:
             words=checks[0].words[0], limit=_FAILURES,
         )  # fmt: skip
         same = (row for row in rows if is_same(self._event.command, row["target"]))
-        parts = (self._failure(row) for row in islice(same, 1))
+        if (last := next(same, None)) is None:
+            return ""
+        parts = (self._failure(last), self._form(checks[0]))
         return self._once("This command failed in this project before.", filter(None, parts))
 
     def of_conversation(self) -> str:
@@ -352,6 +357,27 @@ class _Memory:
         is_guess = " perhaps" * bool(error.why)
         lines += [self._place(end, f"ended it{is_guess}"), self._quoted(what, 160)]
         return "\n".join(filter(None, lines))
+
+    def _form(self, asked: Invocation) -> str:
+        """Return the form in which a command worked most often, empty if it worked as it is."""
+        from ..ask.shell import form, parsed, written
+
+        rows = self._ask(
+            "pages/recall_runs", in_projects=self._ids, words=asked.program, limit=_RUNS
+        )
+        forms: dict[frozenset[str], list[tuple[sqlite3.Row, Invocation]]] = {}
+        for row in rows:
+            for one, has_worked in parsed(row["target"]).outcomes(is_ok=True):
+                if has_worked and (one.program, one.chain) == (asked.program, asked.chain):
+                    forms.setdefault(frozenset(form(one)), []).append((row, one))
+        if not forms or frozenset(form(asked)) in forms:
+            return ""
+        runs = max(forms.values(), key=len)
+        if len(runs) < _LEAST_RUNS:
+            return ""
+        row, one = runs[0]
+        place = self._place(row, f"worked, as {len(runs)} times in this form")
+        return f"{place}\n{self._quoted(written(one), 160)}"
 
     def _session(self) -> sqlite3.Row | None:
         """Return the conversation in which the hook runs, if it was read already."""

@@ -237,6 +237,7 @@ def asking(name: str) -> Tool:
         fields["items"]["items"]["properties"] |= _PART
     parameters = [one for one in question.parameters() if not one.field.is_option]
     properties = {_argument(one): _property(one) for one in parameters}
+    optional = {one.field.instead for one in parameters}
     if size.items:
         about = f"Most {question.items}. Default {size.items}."
         properties["limit"] = number(about, size.most or 50)
@@ -245,7 +246,9 @@ def asking(name: str) -> Tool:
         title=question.title,
         description=f"{question.about} {_QUOTED}",
         properties=properties,
-        required=tuple(one.name for one in parameters if one.is_required),
+        required=tuple(
+            one.name for one in parameters if one.is_required and one.name not in optional
+        ),
         run=partial(_run, question),
         fields=fields,
         only_unlimited=tuple(one.name for one in parameters if isinstance(one.field, ProjectField)),

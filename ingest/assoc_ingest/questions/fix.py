@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from ..errors import UsageError
+from .how import Form, how
 from .question import Field, ProjectField, Reader, Size, question
 
 if TYPE_CHECKING:
@@ -106,20 +108,43 @@ class Fixes:
         return f"Found {many(errors, 'time')} in {many(conversations, 'conversation')}; {ends}."
 
 
+@dataclass
+class Answered:
+    """What agents get: how an error ended, or how a command is run."""
+
+    of: Annotated[
+        dict[str, object],
+        "Of an error {error, errors, ended, guesses, conversations, is_exact}: the line that was "
+        "looked for, how often it was found and ended, and how many of those ends are guesses; "
+        "is_exact is false if only other quoted text matches. Of a command {command, worked, "
+        "failed, unknown}: its runs in all forms",
+    ]
+    total: Annotated[int, "Different endings or forms."]
+    notes: Annotated[list[str], "sentences on what was not looked at"]
+    items: Annotated[
+        list[Ending | Form],
+        "Endings, the most frequent first; what never ended comes last. Or forms, those that "
+        "worked first.",
+    ]
+    _said: str
+
+
 @question(
     "What ended this error before",
+    agents=lambda: Answered,
     items="different endings",
     about="Find where an error occurred before, and what was done that ended it: the edits and "
     "commands until the same check succeeded, the most frequent ending first. What only suggests "
     "an end is marked as a guess; errors of which nothing shows an end come last. Use it with an "
-    "error message before trying what was tried. How a command is run here, says `assoc-ingest "
-    "how COMMAND`.",
+    "error message before trying what was tried. With `command` instead, learn how to run "
+    "something here (tests, a build, a deployment): the forms that worked, the most frequent "
+    "first, and why others failed.",
     terminal=Size(5, 2), json=Size(5, 5), mcp=Size(4, 2, 20), web=Size(10, 3),
 )  # fmt: skip
 def fix(
     reader: Reader,
     error: Annotated[
-        str,
+        str | None,
         Field(
             "The text of the error, or a traceback. Numbers, paths, hashes and quotes do not "
             "matter.",
@@ -127,7 +152,16 @@ def fix(
         ),
     ],
     project: Annotated[str | None, ProjectField("Only conversations of this project")] = None,
-) -> Fixes:
+    command: Annotated[
+        str | None,
+        Field(
+            "Instead of an error: a program, with its subcommand and options if those matter, such "
+            "as pytest or npm run build.",
+            is_for_agents=True,
+            instead="error",
+        ),
+    ] = None,
+) -> Answered | Fixes:
     """Show where an error occurred before, and what fixed it.
 
     Without ERROR, reads the error from standard input, such as a traceback. Numbers, paths, hashes
@@ -140,6 +174,20 @@ def fix(
       assoc-ingest fix "cannot find module"
       pytest 2>&1 | assoc-ingest fix
     """
+    if command:
+        if error:
+            raise UsageError("Give either error or command.")
+        forms = how.ask(reader, command, project)
+        return Answered(forms.of, forms.total, forms.notes, forms.items, forms.said)
+    if error is None:
+        raise UsageError("fix needs the argument error or command.")
+    fixes = _fixes(reader, error, project)
+    if reader.budget is None:
+        return fixes
+    return Answered(fixes.of, fixes.total, fixes.notes, [*fixes.items], fixes.said)
+
+
+def _fixes(reader: Reader, error: str, project: str | None) -> Fixes:
     from ..ask.fix import fixes_of
     from ..ask.refs import Names
 

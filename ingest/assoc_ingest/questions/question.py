@@ -144,6 +144,8 @@ class Field:
     """Is it an argument of the command although it can be left out?"""
     is_for_agents: bool = False
     """Has only the tool this?"""
+    instead: str = ""
+    """The required parameter that is not needed where this one is given."""
     completes: str = ""
     """What a shell completes it with, a function of `commands/options`; it is one word then."""
     needs_disk: bool = False

@@ -55,8 +55,12 @@ def links(datasette: Datasette, database: str) -> list[tuple[str, str, str]]:
 async def _view(name: str, datasette: Datasette, request: Request) -> Response:
     question, database = named(name), pages.named(request, "database")
     here = f"{datasette.urls.database(database)}/-/{name}"
-    asked = (one for one in question.parameters() if not one.field.is_option)
-    parameters = [one for one in asked if not one.field.needs_disk]
+    fields = ((one, one.field) for one in question.parameters())
+    parameters = [
+        one
+        for one, field in fields
+        if not (field.is_option or field.is_for_agents or field.needs_disk)
+    ]
     given = {one.name: (request.args.get(one.name) or "").strip() for one in parameters}
     if any(len(value) > _LONGEST for value in given.values()):
         raise PageError(400, f"A value is longer than {_LONGEST:,} characters.")
