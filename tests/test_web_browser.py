@@ -415,29 +415,78 @@ def test_axe_finds_nothing_serious_in_an_export(browser: Any, exported: str) -> 
 # -- the page of a conversation, with and without its scripts -------------------------------------
 
 
-def test_keys_go_from_prompt_to_prompt_and_from_match_to_match(browser: Any, long: str) -> None:
+def test_keys_go_from_message_to_message_and_from_prompt_to_prompt(browser: Any, long: str) -> None:
     watched = Watched(browser, long, viewport={"width": 1200, "height": 600})
     page = watched.open(LONG)
-    for key, text in (("j", "question 0"), ("j", "question 1"), ("j", "question 2"),
-                      ("k", "question 1")):  # fmt: skip
+    for key, text in (
+        ("n", "question 0"), ("n", "question 1"), ("j", "reply to question 1."),
+        ("j", "question 2"), ("k", "reply to question 1."), ("p", "question 1"),
+        ("p", "question 0"),
+    ):  # fmt: skip
         page.keyboard.press(key)
-        assert text in _on_top(page)
-    page.locator("#seek").fill("reply jkn")  # keys are letters where one types
-    assert "question 1" in _on_top(page)
-    page.locator("#seek").fill('"reply to question 90"')
-    with page.expect_navigation():
-        page.locator("#seek").press("Enter")
-    assert page.locator(".ai-target mark").first.is_visible()
-    assert "1 of 1 match" in page.locator(".ai-seek").inner_text()
-    page.goto(f"{long}{LONG}?find=reply&go=1")
-    for key, text in (("n", "2 of 150"), ("n", "3 of 150"), ("N", "2 of 150")):
-        with page.expect_navigation():
-            page.keyboard.press(key)
-        assert text in page.locator(".ai-seek").inner_text()
-    page.goto(f"{long}{LONG}?at=199")
-    for text in ("question 99", "question 100"):  # which is on the next page
-        page.keyboard.press("j")
-        page.wait_for_function("text => document.body.innerText.includes(text)", arg=text)
+        assert text in _held(page), key
+        assert page.locator(":focus").is_visible()
+    page.locator("#seek").fill("jknpgG?")  # keys are letters where one types
+    assert not page.locator("#keys").is_visible()
+    page = Watched(browser, long, viewport={"width": 1200, "height": 600}).open(f"{LONG}#L199")
+    for key, text in (("n", "question 100"), ("k", "reply to question 99."), ("k", "question 99")):
+        page.keyboard.press(key)  # question 100 is on the next page
+        page.wait_for_function(
+            "text => document.activeElement.closest('article')?.innerText.includes(text)", arg=text
+        )
+    page.keyboard.press("G")
+    page.get_by_text("question 149", exact=True).first.wait_for()
+    page.wait_for_function("() => scrollY + innerHeight > document.body.scrollHeight - 9")
+    page.keyboard.press("g")
+    page.get_by_text("question 0", exact=True).first.wait_for()
+    page.wait_for_function("() => scrollY === 0")
+    assert watched.wrong == []
+
+
+def test_a_list_says_what_the_keys_do_and_they_can_be_switched_off(browser: Any, long: str) -> None:
+    watched = Watched(browser, long)
+    page = watched.open(LONG)
+    page.keyboard.press("?")
+    assert "next and previous message" in page.locator("#keys").inner_text()
+    assert _serious(axe.Axe().run(page).response) == []
+    page.get_by_label("Use these keys").uncheck()
+    page.keyboard.press("Escape")
+    page.reload()
+    page.keyboard.press("n")
+    assert page.evaluate("document.activeElement.tagName") == "BODY"
+    page.locator("#help").click()
+    page.get_by_label("Use these keys").check()
+    page.locator("#keys-close").click()
+    page.keyboard.press("n")
+    assert "question 0" in _held(page)
+    assert watched.wrong == []
+
+
+def test_what_is_typed_is_found_at_once_on_all_pages(browser: Any, long: str) -> None:
+    watched = Watched(browser, long, viewport={"width": 1200, "height": 600})
+    page = watched.open(LONG)
+    page.evaluate("window.isTheSame = true")
+    page.keyboard.press("/")
+    page.keyboard.type('"reply to question 120"')  # which is on the second page
+    found = page.locator("#found")
+    found.get_by_text("1 of 1 match").wait_for()
+    mark = page.locator(".ai-target mark").first
+    box = mark.bounding_box()
+    assert "reply" in mark.inner_text()
+    assert 0 < box["y"] < 600
+    page.locator("#seek").fill("repl")  # a word that is not yet whole
+    found.get_by_text("of 150 matches").wait_for()
+    number = int(found.inner_text().split()[0])
+    for key, step in (("Enter", 1), ("Enter", 2), ("Shift+Enter", 1)):
+        page.locator("#seek").press(key)
+        found.get_by_text(f"{number + step} of 150 matches").wait_for()
+    page.locator("#seek").press("Escape")
+    page.wait_for_function("() => !document.getElementById('found').textContent")
+    assert "find=" not in page.url
+    page.go_back()
+    found.get_by_text("of 150 matches").wait_for()
+    assert page.locator("#seek").input_value() == "repl*"
+    assert page.evaluate("window.isTheSame")  # the page was never loaded again
     assert watched.wrong == []
 
 
@@ -522,40 +571,46 @@ def test_an_image_is_shown_and_one_that_is_not_there_is_text(browser: Any, long:
     assert second.get_attribute("alt") == "[image image/png 5 bytes]"
 
 
-def test_new_lines_are_offered_and_nothing_moves(browser: Any, long: str, tmp_path: Path) -> None:
-    watched = Watched(browser, long)
+def test_new_messages_come_into_the_open_page_and_nothing_moves(
+    browser: Any, tmp_path: Path
+) -> None:
+    """More than a page of them, and the result of a call that was waiting for it."""
+    home = tmp_path / "home"
+    lines = [user(f"question {number}", f"u{number}", None, number) for number in range(190)]
+    lines.append(assistant([call("t1", "Bash", command="make")], "a1", None, 200))
+    write(home, TRANSCRIPT, *lines)
+    sync(tmp_path / "long.db", [home])
+    served = _served(tmp_path, "long.db")
+    watched = Watched(browser, next(served), viewport={"width": 1200, "height": 600})
     page = watched.page
     page.clock.install()
-    answers = [{"lines": 0}, {"lines": 12, "is_more": False, "address": f"{LONG}?at=5"}]
-    asked: list[str] = []
-
-    def answer(route: Any) -> None:
-        asked.append(route.request.url)
-        route.fulfill(json=answers[min(len(asked), len(answers)) - 1])
-
-    page.route("**/news?*", answer)
-    watched.open(f"{LONG}?_end=1")
-    before = page.evaluate("scrollY")
-    with page.expect_request("**/news?*"):
+    watched.open(LONG)
+    page.locator("details.ai-call summary").click()
+    page.locator("#L100").scroll_into_view_if_needed()
+    before = page.locator("#L100").bounding_box()
+    with page.expect_response("**/news?*"):
         page.clock.run_for(5_000)
     assert not page.locator("#news").is_visible()
-    with page.expect_request("**/news?*"):
-        page.clock.run_for(7_000)
+    lines.append(user([result("t1", "it is made")], "u300", None, 300))
+    lines += [user(f"later {number}", f"v{number}", None, 400 + number) for number in range(20)]
+    write(home, TRANSCRIPT, *lines)
+    sync(tmp_path / "long.db", [home])
+    page.clock.run_for(7_000)
     page.locator("#news a").wait_for()
-    assert page.locator("#news").inner_text() == "12 new lines, show"
-    assert page.evaluate("scrollY") == before
-    with page.expect_navigation():
-        page.locator("#news a").click()
-    assert page.url.endswith("?at=5")
+    assert page.locator("#news").inner_text() == "20 new entries, show"
+    assert page.locator("#L100").bounding_box() == before
+    assert page.locator("#entries > .ai-typed").count() == 210
+    assert page.locator("details.ai-call[open] .ai-result").inner_text().endswith("it is made")
+    page.locator("#news a").click()
+    assert not page.locator("#news").is_visible()
+    assert 0 < page.get_by_text("later 0", exact=True).last.bounding_box()["y"] < 600
     assert watched.wrong == []
+    served.close()
 
 
-def _on_top(page: Any) -> str:
-    """Return the text of the prompt at the top of the window."""
-    return str(
-        page.evaluate("""() => [...document.querySelectorAll(".ai-typed")]
-        .find(one => one.getBoundingClientRect().bottom > 60)?.innerText""")
-    )
+def _held(page: Any) -> str:
+    """Return the text of the message that the keyboard is at."""
+    return str(page.evaluate("document.activeElement.closest('#entries > *')?.innerText"))
 
 
 _COLOURS = """() => JSON.stringify(["backgroundColor", "color"].map(name =>

@@ -452,7 +452,7 @@ def test_an_open_page_is_told_how_many_lines_came_since(tmp_path: Path) -> None:
         assert answer.headers["cache-control"] == "no-store"
         return json.loads(answer.text)  # type: ignore[no-any-return]
 
-    (address,) = re.findall(r'data-address="([^"]*)"', site.get(here).text)
+    (address,) = re.findall(r'data-news="([^"]*)"', site.get(here).text)
     assert told() == {"lines": 0, "is_more": False, "address": ""}
     lines += [user("sow", "u2", "a1", 9), assistant("sown", "a2", "u2", 10)]
     write(tmp_path / "home", TRANSCRIPT, *lines)
@@ -469,9 +469,9 @@ def test_an_open_page_is_told_how_many_lines_came_since(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_only_the_last_page_waits_for_new_lines(site: Callable[[Fill], Site]) -> None:
     filled = site(beans)
-    assert "data-address" not in filled.get(HERE).text
-    assert "data-address" in filled.get(f"{HERE}?_end=1").text
-    assert "data-address" in filled.get(f"{HERE}?_agent=a1").text
+    assert "data-news" not in filled.get(HERE).text
+    assert "data-news" in filled.get(f"{HERE}?_end=1").text
+    assert "data-news" in filled.get(f"{HERE}?_agent=a1").text
 
 
 # -- what a person typed ---------------------------------------------------------------------------

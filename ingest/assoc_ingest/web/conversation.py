@@ -949,7 +949,7 @@ TABLES = (
     "messages", "sessions", "subagents", "tool_calls", "files", "projects", "responses", "prices",
     "links", "teams", "tasks", "todos", "plans", "sources",
 )  # fmt: skip
-_SCRIPTS = ("session.js", "news.js")
+_SCRIPTS = ("session.js",)
 
 
 async def _read_from(
