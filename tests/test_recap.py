@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.hostile import EVIL
+from tests.support.reading import index, reader
 from tests.support.shell import Shell
 from tests.support.web import Site
 from tests.support.writing import (
@@ -24,7 +27,12 @@ from tests.support.writing import (
     write_bytes,
 )
 
+from assoc_ingest.ask import times
+from assoc_ingest.ask.filters import Filters
+from assoc_ingest.questions import recap
+from assoc_ingest.questions.question import Reader, named
 from assoc_ingest.sync.run import sync
+from assoc_ingest.web import conversations
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -190,7 +198,40 @@ def test_people_read_it_by_day(asked: Shell) -> None:
     assert "shop: 2 conversations, 1 pull request, 3 files, ≥$0.05" in lines
     assert "  and 1 short conversation" in lines
     assert "    0b7c2f4e:5  commit  1a2b3c4  Paint the door" in lines
-    assert "  task  pending  0b7c2f4e  Buy paint · shop" in lines
+    assert lines[lines.index("Open: 1") :] == [
+        "Open: 1", "shop: 1 task", "  task  pending  0b7c2f4e  Buy paint"
+    ]  # fmt: skip
+
+
+def test_what_a_repository_adds_up_to_is_of_all_of_it(asked: Shell, filled: Path) -> None:
+    """Also where the answer ends within it, as on the page of many conversations."""
+    with closing(reader(filled)) as connection:
+        answer = named("recap").ask(Reader(connection, 2), "2026-03", filters=Filters())
+    assert [(one.repository, one.about.partition(",")[0]) for one in answer._groups] == [
+        ("garden", "1 conversation"), ("shop", "2 conversations")
+    ]  # fmt: skip
+
+
+def test_what_is_open_is_counted_by_project_and_the_first_of_it_named(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recap, "_LISTED", 2)
+    with index(shell.database) as rows:
+        for name in ("shop", "garden"):
+            project = rows.project(name)
+            session, file = rows.session(name, project, message_count=1, prompt_count=1)
+            rows.message(file, "prompt", "begin", session_id=session)
+            for number in range(3):
+                rows.add(
+                    "tasks", subject=f"{name} {number}", status="pending", session_id=session,
+                    source_id=rows.source, list_key=name, task_key=f"{number}",
+                )  # fmt: skip
+    assert shell("recap", "2026-01-20") == 0
+    opened = shell.out.partition("\nOpen: ")[2].splitlines()
+    assert [line[:6] for line in opened] == ["8", "shop: ", "  sess", "  task", "garden", "  and "]
+    assert opened[1] == "shop: 1 unfinished conversation, 3 tasks"
+    assert opened[4] == "garden: 1 unfinished conversation, 3 tasks"
+    assert "more items: assoc-ingest list open" in opened[-1]
 
 
 def test_markdown_obeys_nothing_that_was_stored(asked: Shell) -> None:
@@ -198,7 +239,7 @@ def test_markdown_obeys_nothing_that_was_stored(asked: Shell) -> None:
     assert asked.out.startswith("# Recap, 2026\\-03\\-01") or asked.out.startswith(
         "# Recap, 2026-03-01"
     )
-    assert "- **Paint the door** (" in asked.out
+    assert "- **Paint the door** (1 prompt, 1 pull request, 2 files, $0.04, 0b7c2f4e)" in asked.out
     assert "<script" not in asked.out
     assert "\x1b" not in asked.out
 
@@ -207,6 +248,38 @@ def test_a_page_links_to_what_it_names(filled: Path) -> None:
     page = Site(filled).get(f"/{filled.stem}/-/recap?when=2026-03")
     assert "Tuesday, 3 March 2026" in page.words
     assert f"/{filled.stem}/-/session/0b7c2f4e?at=5" in page.links()
+
+
+def test_the_first_page_begins_with_the_last_days_that_have_something(
+    filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def front(query: str = "") -> str:
+        page = Site(filled).get(f"/-/assoc{query}").words
+        return page.partition(" Recap ")[2].partition(" Newest ")[0]
+
+    monkeypatch.setattr(times, "present", lambda: datetime(2026, 3, 3, 12, tzinfo=UTC))
+    week = front()
+    assert "3 conversations in 2 repositories, 1 commit, 1 pull request, 3 files" in week
+    assert "Tuesday, 3 March 2026" in week
+    assert "Monday, 2 March 2026" in week
+    assert "Monday" not in front("?recap=today")
+    assert "Tuesday" not in front("?recap=yesterday")
+    monkeypatch.setattr(conversations, "MOST_RECAPPED", 1)
+    assert "Monday" not in front(), "of too many conversations, the newest days are shown"
+    monkeypatch.setattr(conversations, "MOST_RECAPPED", 60)
+    monkeypatch.setattr(times, "present", lambda: datetime(2026, 5, 3, 12, tzinfo=UTC))
+    assert front().partition(" 3 conv")[2] == week.partition(" 3 conv")[2], "nothing is newer"
+    assert "Nothing was done in that period." in front("?recap=today")
+    assert "Choose one of: yesterday, today." in Site(filled).get("/-/assoc?recap=x").words
+
+
+def test_who_may_not_see_what_a_recap_is_made_of_gets_the_rest_of_the_first_page(
+    filled: Path,
+) -> None:
+    hidden = {filled.stem: {"tables": {"links": {"allow": False}}}}
+    words = Site(filled, databases=hidden).get("/-/assoc").words
+    assert " Recap " not in words
+    assert " Newest " in words
 
 
 def test_nothing_says_when_there_was_something(asked: Shell) -> None:

@@ -293,6 +293,15 @@ def test_a_bar_leads_to_the_conversations_of_its_day(browser: Any, server: str) 
     assert page.locator("tbody tr").count() >= 1
 
 
+def test_what_was_done_last_week_is_told_without_a_click(browser: Any, server: str) -> None:
+    page = Watched(browser, server, viewport={"width": 1280, "height": 800}).open(
+        "/-/assoc?db=demo"
+    )
+    recap = page.locator("section", has=page.locator("#recap"))
+    for text in ("4 conversations in 2 repositories", "The plan stands: kale in bed one"):
+        assert recap.get_by_text(text).bounding_box()["y"] < 800
+
+
 def test_what_is_folded_on_a_table_stays_as_it_was(browser: Any, server: str) -> None:
     page = Watched(browser, server).open("/demo/sessions")
     page.locator("summary", has_text="Filter and sort").click()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _OPEN = 100
 _LISTED = 10  # open items and files that are named
+_NOUNS = {"inbox": "unread message", "session": "unfinished conversation"}
 
 Place = tuple[int, str | None]
 """A session, and the day unless the whole period is one."""
@@ -86,6 +89,16 @@ class Group:
 
 
 @dataclass
+class LeftIn:
+    """What is open in one project."""
+
+    project: str | None
+    about: str
+    """All of it, counted."""
+    items: list[Left]
+
+
+@dataclass
 class Recap:
     """What was done in a period, and what of it is open."""
 
@@ -106,6 +119,7 @@ class Recap:
     items: Annotated[list[Done], "Conversations, by day and repository, the newest first."]
     _has_more_open: bool
     _groups: list[Group]
+    _open: list[LeftIn]
     _about: str
     _period: str
     _is_markdown: bool
@@ -186,7 +200,7 @@ def recap(
             one.outcome = Said(outcome.ref, outcome.text) if outcome else None
     # Not only of the last month: what was left open in that period.
     open_rows = sql.ask(reader.db, "lists/open", **where, all=1, limit=_OPEN + 1) if done else ()
-    left = [*open_rows]
+    left = [*map(partial(_left, reader), open_rows)]
     why, newest = None, None
     if not done:
         why = nothing(filters, lambda other: _count(reader.db, other))
@@ -203,13 +217,14 @@ def recap(
         cost_usd=total.cost_usd,
         estimated_cost_usd=total.estimate and total.estimate.cost_usd,
         is_lower_bound=bool(total.partial or total.unpriced),
-        open=[_left(reader, row) for row in left[:_LISTED]],
+        open=left[:_LISTED],
         open_count=min(len(left), _OPEN),
         nothing=why and why.as_json(),
         total=len(done),
         items=[*items],
         _has_more_open=len(left) > _OPEN,
         _groups=[*_groups(done, items, spent_by)],
+        _open=[*_by_project(left[:_OPEN])],
         _about=_about(done, total, is_sum=True),
         _period=between(_text(where["since"]), _text(where["until"])),
         _is_markdown=markdown,
@@ -221,20 +236,38 @@ def recap(
 def _groups(
     done: Sequence[Done], items: Sequence[Done], spent_by: Callable[[Sequence[Done]], Spent]
 ) -> Iterator[Group]:
-    """Yield the items by day and repository; of several repositories of one name, their paths."""
+    """Yield the items by day and repository; of several repositories of one name, their paths.
+
+    What a group adds up to is of all of it, also where the items end within it.
+    """
     paths: dict[str | None, set[str | None]] = {}
     for one in done:
         paths.setdefault(one.repository, set()).add(one._path)
-    for (day, _), grouped in groupby(items, lambda one: (one.day, one._repository)):
+    listed = {id(one) for one in items}
+    for (day, _), grouped in groupby(done, lambda one: (one.day, one._repository)):
         rows = [*grouped]
+        shown = [one for one in rows if id(one) in listed]
         name, path = rows[0].repository, rows[0]._path
-        yield Group(
-            day,
-            name if len(paths[name]) == 1 else path,
-            _about(rows, spent_by(rows), is_sum=True),
-            [one for one in rows if not one.is_short],
-            sum(one.is_short for one in rows),
-        )
+        if shown:
+            yield Group(
+                day,
+                name if len(paths[name]) == 1 else path,
+                _about(rows, spent_by(rows), is_sum=True),
+                [one for one in shown if not one.is_short],
+                sum(one.is_short for one in shown),
+            )
+
+
+def _by_project(left: Sequence[Left]) -> Iterator[LeftIn]:
+    """Yield what is open by project, all of it counted, and the first of it named."""
+    from ..terminal import many
+
+    listed = {id(one) for one in left[:_LISTED]}
+    for project, grouped in groupby(left, lambda one: one.project):
+        rows = [*grouped]
+        counts = Counter(one.kind for one in rows)
+        about = ", ".join(many(count, _NOUNS.get(kind, kind)) for kind, count in counts.items())
+        yield LeftIn(project, about, [one for one in rows if id(one) in listed])
 
 
 def _count(connection: sqlite3.Connection, filters: Filters) -> int:

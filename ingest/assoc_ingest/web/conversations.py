@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import sql, terminal
 from ..ask import times
 from ..ask.filters import Filters, nothing
 from ..ask.projects import find_projects
 from ..questions.list import count, find_list, parameters, with_costs
+from ..questions.question import Reader, named
 from ..terminal import one_line
-from . import pages, serve
+from . import pages, reports, serve
 from . import usage as charts
 from .forms import FIELDS, Field, chips, shown_name
 from .pages import PageError, is_for_us, our_databases
@@ -225,7 +226,8 @@ def _name(text: object) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# The first page: a search, the newest conversations, projects, five weeks of days, and freshness.
+# The first page: a search, a recap, the newest conversations, projects, five weeks of days, and
+# freshness.
 #
 # It is at `/-/assoc`, and also at `/` under `serve` and if the only database is one of ours.
 # Datasette's own first page stays at `/-/`. The last seven days end today; the calendar ends with
@@ -234,6 +236,12 @@ def _name(text: object) -> str:
 
 FRONT_TABLES = (*TABLES, "issues", "sync_runs")
 NEWEST, PROJECTS, WEEKS = 20, 12, 5
+RECAPS = {"": "Week", "yesterday": "Yesterday", "today": "Today"}
+RECAPPED = 10
+"""Conversations of the recap."""
+MOST_RECAPPED = 60
+"""Conversations of its days, unless one day alone has more: it looks at all of them."""
+_EARLIEST = date(2000, 1, 1)  # before all times that are stored
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
@@ -245,6 +253,13 @@ class Day:
     number: int
     conversations: int
     shade: int
+
+
+class Recap(NamedTuple):
+    """What was done in some days: the HTML, and the address of all of it."""
+
+    body: object
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,10 +281,30 @@ async def home(datasette: Datasette, request: Request) -> Response:
 
 
 async def front(datasette: Datasette, request: Request) -> Response:
-    """Return the first page of the database `?db=`, else of the first assoc-ingest database."""
+    """Return the first page of the database `?db=`, else of the first assoc-ingest database.
+
+    `?recap=` is one of `RECAPS`. Who may not see all that a recap is made of gets none.
+    """
     database, names = await pages.database_of(datasette, request, FRONT_TABLES)
-    context = await pages.read(datasette, request, database, FRONT_TABLES, _read_front)
+    asked = request.args.get("recap") or ""
+    if asked not in RECAPS:
+        raise PageError(400, f"Choose one of: {', '.join(filter(None, RECAPS))}.")
+    paths = Paths(datasette, database)
+    tables = (*reports.TABLES, *named("recap").tables)
+    has_recap = await pages.may_view(datasette, request.actor, database, tables)
+
+    def read(connection: sqlite3.Connection) -> dict[str, object]:
+        recap = _recap(connection, asked, paths) if has_recap else None
+        return {"recap": recap, **_read_front(connection)}
+
+    context = await pages.read(datasette, request, database, FRONT_TABLES, read)
+    here = datasette.urls.path("/-/assoc")
     context |= {
+        "recaps": [
+            (text, with_query(here, {"db": database if names[1:] else "", "recap": name}))
+            for name, text in RECAPS.items()
+        ],
+        "asked": RECAPS[asked],
         "title": "Conversations",
         "database": database,
         "databases": names,
@@ -300,6 +335,39 @@ def _read_front(connection: sqlite3.Connection) -> dict[str, object]:
     }
 
 
+def _recap(connection: sqlite3.Connection, asked: str, paths: Paths) -> Recap | None:
+    """Return what was done in the last days, in one day if that is asked for; None if never."""
+    newest = sql.ask(connection, "pages/newest_session").fetchone()["ended_at"]
+    if newest is None:
+        return None
+    today = times.present().date()
+    if asked:
+        first = last = today - timedelta(days=asked == "yesterday")
+    else:
+        latest = datetime.fromisoformat(newest).astimezone().date()
+        first, last = next(filter(None, (_busy_days(connection, end) for end in (today, latest))))
+    question, given = named("recap"), {"since": f"{first}", "until": f"{last}"}
+    reader = Reader(connection, RECAPPED, has_disk=False)
+    answer = reports.answered(question, reader, question.arguments(given), paths.session)
+    return Recap(answer["body"], paths.question("recap", **given))
+
+
+def _busy_days(connection: sqlite3.Connection, last: date) -> tuple[date, date] | None:
+    """Return the first and the last of seven days, the newest of them if these are too many.
+
+    None if there is nothing in any of them.
+    """
+    days = [max(last - timedelta(days=ago), _EARLIEST) for ago in range(7)]
+    counts = dict(zip(days, _counts(connection, days), strict=True))
+    first, together = last, 0
+    for day, conversations in counts.items():
+        together += conversations
+        if together > MOST_RECAPPED and together > conversations:
+            break
+        first = day
+    return (first, last) if together else None
+
+
 def _spans(connection: sqlite3.Connection, newest: str) -> Iterator[Span]:
     """Yield the last seven days, and the month of the newest activity, with their lists.
 
@@ -317,7 +385,7 @@ def _spans(connection: sqlite3.Connection, newest: str) -> Iterator[Span]:
 
 
 def _span(connection: sqlite3.Connection, text: str, last: date) -> Span:
-    first = max(last - timedelta(days=6), date(2000, 1, 1))  # before all times that are stored
+    first = max(last - timedelta(days=6), _EARLIEST)
     asked = {"since": f"{first}", "until": f"{last}"}
     count = count_of(connection, Filters.of(asked))
     return Span(f"{text} ({terminal.days(first, last, times.present().date())})", asked, count)
@@ -327,8 +395,7 @@ def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]
     """Return the weeks up to the newest activity; None stands for the days after it."""
     last = datetime.fromisoformat(newest).astimezone().date()
     days = _days_before(last)
-    spans = json.dumps([(_begin(day), _begin(day + timedelta(days=1))) for day in days])
-    counts = [row["conversations"] for row in sql.ask(connection, "pages/days", days=spans)]
+    counts = _counts(connection, days)
     top = max(counts)
     calendar: list[Day | None] = [
         Day(f"{day}", day.day, count, charts.shade(count, top))
@@ -336,6 +403,12 @@ def _weeks(connection: sqlite3.Connection, newest: str) -> list[list[Day | None]
     ]
     calendar += [None] * (-len(calendar) % 7)
     return [calendar[start : start + 7] for start in range(0, len(calendar), 7)]
+
+
+def _counts(connection: sqlite3.Connection, days: Sequence[date]) -> list[int]:
+    """Return the number of conversations on each day."""
+    spans = json.dumps([(_begin(day), _begin(day + timedelta(days=1))) for day in days])
+    return [row["conversations"] for row in sql.ask(connection, "pages/days", days=spans)]
 
 
 def _days_before(last: date) -> list[date]:

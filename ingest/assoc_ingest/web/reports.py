@@ -75,7 +75,7 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
         start = (number - 1) * size.items
         reader = Reader(connection, size.items, size.each, (start,), has_disk=False)
         values = question.arguments({one.name: _value(one, given[one.name]) for one in parameters})
-        return _answered(question, reader, values, Paths(datasette, database).session)
+        return answered(question, reader, values, Paths(datasette, database).session)
 
     shown: dict[str, object] = {
         "title": question.title,
@@ -113,7 +113,7 @@ def _value(parameter: Parameter, text: str) -> object:
     return int(text)
 
 
-def _answered(
+def answered(
     question: Question, reader: Reader, given: dict[str, object], path: Callable[[str], str]
 ) -> dict[str, object]:
     from ..questions.view import page_table, rendered
