@@ -3,7 +3,7 @@ VENV = .venv
 BIN = $(VENV)/bin
 SIZE = 200MB
 
-.PHONY: help setup test all changed mutants test-source thorough soak storm faults fleet-faults fleet-versions fuzz golden schema prices lint format types docs docs-check check wheel bench bench-pages bench-fleet bench-peers \
+.PHONY: help setup test all changed mutants test-source thorough soak storm faults fleet-faults fleet-versions fuzz golden schema prices pictures lint format types docs docs-check check wheel bench bench-pages bench-fleet bench-peers \
 	bench-compare bench-search bench-memory home ci
 
 help: ## list these commands
@@ -59,6 +59,9 @@ schema: ## write what all migrations add up to into schema/new/schema.sql
 
 prices: ## write what the installed genai-prices says of known models into prices.json
 	$(BIN)/python -m docs.price_table
+
+pictures: ## take the pictures of README and docs/ with the browser of the tests
+	$(BIN)/python -m docs.pictures
 
 lint: ## run ruff
 	$(BIN)/ruff check

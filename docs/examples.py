@@ -72,6 +72,15 @@ def example(*lines: str, prepare: bool = False) -> str:
     return f"```console\n{shown}```\n"
 
 
+def questions(*asked: tuple[str, str]) -> str:
+    """Return questions with the commands that answer them, over the demonstration homes."""
+    with at_home() as (home, _):
+        return "\n".join(
+            f"**{question}**\n\n```console\n$ {line}\n{_run(home, line)}```\n"
+            for question, line in asked
+        )
+
+
 @contextmanager
 def at_home() -> Iterator[tuple[Path, dict[str, str]]]:
     """Yield a home with the demonstration homes, synced, and the environment of who lives there."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from docs.comments import tables
+from docs.pictures import FOLDER, PICTURES
 
 from assoc_ingest import sql
 from assoc_ingest.cli import commands
@@ -41,6 +42,13 @@ def test_every_page_is_linked_from_the_readme() -> None:
 def test_the_readme_is_short() -> None:
     """What is longer is a page of its own, by task."""
     assert README.count("\n") <= 160
+
+
+def test_every_picture_is_taken_by_a_script_and_shown_somewhere() -> None:
+    """If not: make pictures."""
+    text = "".join(path.read_text("utf-8") for path in DOCUMENTS)
+    shown = set(re.findall(r"images/([\w-]+)\.png", text))
+    assert shown == PICTURES.keys() == {path.stem for path in FOLDER.iterdir()}
 
 
 def test_every_query_is_described() -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -21,6 +23,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
 SESSION = "0b7c2f4e-1111-4222-8333-444455556666"
 LINE = {
     "type": "user",
@@ -82,6 +85,25 @@ def pip(*arguments: str) -> None:
     command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="README is about POSIX shells")
+def test_what_the_readme_says_installs_the_program_and_reads_what_is_there(tmp_path: Path) -> None:
+    """As it stands there, but for the libraries, which it borrows."""
+    (line,) = re.findall("^python3 .*pip install \\. && .*sync$", README, re.M)
+    left_out = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "tests", "benchmarks")
+    checkout = shutil.copytree(ROOT, tmp_path / "checkout", ignore=left_out)
+    home = tmp_path / "home"
+    (home / ".claude/projects/-srv-demo").mkdir(parents=True)
+    (home / f".claude/projects/-srv-demo/{SESSION}.jsonl").write_text(json.dumps(LINE) + "\n")
+    environment = {
+        "PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": sysconfig.get_path("purelib"),
+        "PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0",  # which means no
+    }  # fmt: skip
+    done = subprocess.run(line, shell=True, cwd=checkout, env=environment, capture_output=True,
+                          text=True)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Read 1 of 1 file" in done.stderr
 
 
 def test_the_wheel_holds_schema_queries_metadata_and_licence(wheel: Path) -> None:
