@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 
 import pytest
 import yaml
+from datasette.app import Datasette
 from tests.support.served import bare, data, get, is_line_1, links, served
 from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
 from tests.test_demo import HOMES
@@ -501,6 +502,22 @@ def test_who_may_not_see_a_table_may_not_see_a_page_made_of_it(demo: Path) -> No
     assert sees(site)
     assert sees(site, "sessions", "usage_by_day")
     assert not sees(site, "sessions", "messages")
+
+
+@pytest.mark.skipif(is_line_1(), reason="of 0.65")
+def test_who_may_see_a_table_is_looked_up_once(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Datasette merges all metadata for that, and asks for each table of a page several times."""
+    asked: list[tuple[str, str]] = []
+    ask = Datasette._table_permission_allows
+
+    def counted(datasette: Datasette, database: str, table: str) -> list[Any]:
+        asked.append((database, table))
+        return ask(datasette, database, table)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(Datasette, "_table_permission_allows", counted)
+    assert get(served(demo, denied="messages"), "/story").status_code == 200
+    assert ("story", "messages") in asked
+    assert len(asked) == len(set(asked))
 
 
 def test_who_may_not_see_the_database_is_not_led_to_it(demo: Path, site: Any) -> None:

@@ -70,6 +70,7 @@ def startup(datasette: Any) -> Later:
     """Give the queries to a Datasette that stores them; run the SQL of visitors elsewhere."""
 
     async def start() -> None:
+        pages.remember_rules(datasette)
         if serve.is_switched_on():
             serve.kept_apart(datasette)
         if stores_queries(datasette):

@@ -120,7 +120,8 @@ def beside(
     """Return the newest conversations with these filters; if need be, the current one is first."""
     listed = find_list("sessions")
     given = parameters(connection, listed, _filters(asked))
-    newest: list[Mapping[str, Any]] = [*sql.ordered(connection, listed, given, "", BESIDE, 0)]
+    sessions = sql.ordered(connection, listed, given, "", BESIDE, 0)
+    newest: list[Mapping[str, Any]] = [*map(dict, sessions)]
     if all(row["session_key"] != current["session_key"] for row in newest):
         newest.insert(0, current)
     return [

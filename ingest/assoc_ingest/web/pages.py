@@ -8,6 +8,7 @@ import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote_plus, urlencode
 from weakref import WeakKeyDictionary
@@ -56,7 +57,8 @@ name of a repository includes its worktrees."""
 _optional = re.compile(r"\b(?:coalesce|nullif)\(:(\w+), '")
 
 
-def for_people() -> dict[str, Query]:
+@cache
+def for_people() -> Mapping[str, Query]:
     """Return the queries by their names in Datasette."""
     return {
         PREFIX + name.replace("_", "-"): query._replace(sql=query.sql.replace(_IDS, _NAMED))
@@ -172,6 +174,18 @@ async def _may(
 
     place = TableResource(database, table) if table else DatabaseResource(database)
     return bool(await datasette.allowed(action=action, resource=place, actor=actor))
+
+
+def remember_rules(datasette: Any) -> None:
+    """Let 0.65 look up who may see a table once: the page of all tables asks hundreds of times.
+
+    Each time it copies and merges all metadata. Where a plugin makes metadata, these may change.
+    """
+    from datasette.plugins import pm
+
+    name = "_table_permission_allows"
+    if hasattr(datasette, name) and not pm.hook.get_metadata.get_hookimpls():
+        setattr(datasette, name, cache(getattr(datasette, name)))
 
 
 def stores_queries(datasette: Any) -> bool:
