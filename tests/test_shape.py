@@ -57,6 +57,7 @@ SHARED = {
     "lock",
     "paths",
     "records",
+    "remotes",
     "source",
     "sql",
     "stopping",
@@ -585,6 +586,7 @@ NAMES_LEFT = {
     "mcp/recall.py": "what each agent writes to its hooks, and what it reads",
     "mcp/setup.py": "clients that are configured in their own words",
     "derive/projects.py": "how a repository lies around its worktrees, whoever made them",
+    "derive/repositories.py": "lines that are stored whole, so that none is read again for this",
     "paths.py": "how a repository lies around its worktrees, whoever made them",
 }
 

@@ -44,6 +44,8 @@ select
     id,
     parent_id,
     same_as,
+    coalesce(repository_key, path, key) as repository_key,
+    coalesce(repository_name, name, key) as repository,
     (select r.kind from sources r where r.id = projects.source_id) as source
 from projects
 order by last_activity_at desc, id

@@ -763,6 +763,10 @@ create view assoc_read.projects as
 select
     name, path, key, is_worktree, on_disk, git_branch, is_dirty, head_branch, session_count,
     last_activity_at, gone_at, git_seen_at, change_count, repository, git_repository,
+    remote, git_remote, first_commit, git_first_commit, repository_name,
+    -- A directory is one of its machine.
+    case when repository_key ~ '^(/|[a-z]:)' then origin_id || ' ' else '' end || repository_key
+        as repository_key,
     assoc_read.id(origin_id, source_no, key) as id,
     assoc_read.id(origin_id, parent_source_no, parent_key) as parent_id,
     assoc_read.id(origin_id, source_no) as source_id,

@@ -30,7 +30,7 @@ CREATE TABLE projects ( -- A project directory or a worktree, as an agent keeps 
     session_count integer not null default 0, -- sessions, without those that only hold sidechains
     last_activity_at text,              -- newest time in any of its sessions
     parent_id integer references projects (id) on delete set null, -- the project this is a worktree of
-    source_id integer not null references sources (id) on delete cascade, gone_at text /* since when nothing names it: only lists ever did, and none does any more */, git_seen_at text /* when git last answered for its directory */, change_count integer /* entries that git listed as changed then; git_changes has at most 1,000 of them */, repository text /* directory of the repository that it is a worktree of, as its path, a link or git says */, git_repository text /* the same, as git said; only with sync --git */, same_as integer references projects (id) on delete set null /* the project that stands for this directory, where several agents or homes know it; null for that one */, directory text /* name of its directory in the agent's home, if that was empty at the last sync */,
+    source_id integer not null references sources (id) on delete cascade, gone_at text /* since when nothing names it: only lists ever did, and none does any more */, git_seen_at text /* when git last answered for its directory */, change_count integer /* entries that git listed as changed then; git_changes has at most 1,000 of them */, repository text /* directory of the repository that it is a worktree of, as its path, a link or git says */, git_repository text /* the same, as git said; only with sync --git */, same_as integer references projects (id) on delete set null /* the project that stands for this directory, where several agents or homes know it; null for that one */, directory text /* name of its directory in the agent's home, if that was empty at the last sync */, remote text /* remote origin of its repository as conversations state it: host/owner/name */, git_remote text /* the same, as git said; only with sync --git */, first_commit text /* first commit of its repository, as an agent states it */, git_first_commit text /* the same, as git said, where there is no remote; only with sync --git */, repository_key text /* the same in all clones and worktrees of a repository: its remote, else its first commit and name, else its directory */, repository_name text /* what the repository is called: owner/name of the remote, else the name of its directory; the whole address or path if another one is called so */,
     unique (source_id, key)
 ) strict;
 CREATE INDEX projects_parent on projects (parent_id) where parent_id is not null;
@@ -1211,6 +1211,12 @@ CREATE TABLE git_commits ( -- A file that a commit changed, as git listed it at 
     seen_at text not null,              -- when git was asked
     unique (project_id, path, hash)
 ) strict;
+CREATE INDEX projects_repository_key on projects (repository_key);
+CREATE INDEX tool_calls_git on tool_calls (session_id) where action = 'run'
+  and (target like '%git %origin%' or target like '%git remote -v%');
+CREATE INDEX line_extras_git on line_extras (session_id) where type in (
+    'session_meta', 'session.start', 'session.resume', 'session.context_changed', 'project'
+);
 insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0001_initial', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0002_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
@@ -1249,4 +1255,5 @@ insert into _sqlite_migrations (migration_set, name, applied_at) values
   ('assoc-ingest', '0035_prompts_index', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0036_added_lines', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
   ('assoc-ingest', '0037_stated_costs', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
-  ('assoc-ingest', '0038_git_commits', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));
+  ('assoc-ingest', '0038_git_commits', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now')),
+  ('assoc-ingest', '0039_repositories', strftime('%Y-%m-%d %H:%M:%f+00:00', 'now'));

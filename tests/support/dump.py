@@ -122,9 +122,8 @@ def _dump(connection: sqlite3.Connection, tables: Collection[str]) -> Dump:
             for column in row.keys():  # noqa: SIM118
                 if column not in hidden:
                     values[column] = _plain(names.value(references.get(column), row[column]))
-            if table == "sources":
-                values["root"] = names.root(row["root"])
-            elif "gone_at" in row.keys():  # noqa: SIM118
+            values |= names.places(table, row)
+            if table != "sources" and "gone_at" in row.keys():  # noqa: SIM118
                 values["is_gone"] = row["gone_at"] is not None
             if table == "files":
                 values["generation"] = row["generation"]
@@ -176,12 +175,25 @@ class _Names:
         self._connection = connection
         self._keys: dict[str, dict[int, str]] = {}
         roots = [Path(root) for (root,) in connection.execute("select root from sources")]
+        self._roots = sorted(map(str, roots), key=len, reverse=True)
         self._is_one_source = len(roots) == 1
         self._root_parts = 1 if len({root.name for root in roots}) == len(set(roots)) else 2
 
     def root(self, path: str) -> str:
         """Return what a root is called wherever it lies: several homes have an inner one."""
         return "/".join(Path(path).parts[-self._root_parts :])
+
+    def places(self, table: str, row: sqlite3.Row) -> Row:
+        """Return the columns that have the path of a root, with what it is called instead."""
+        if table == "sources":
+            return {"root": self.root(row["root"])}
+        if table != "projects":
+            return {}
+        columns = {name: row[name] for name in ("repository_key", "repository_name")}
+        for root in self._roots:
+            for name, text in columns.items():
+                columns[name] = text and text.replace(root, self.root(root))
+        return columns
 
     def references(self, table: str) -> dict[str, str]:
         rows = self._connection.execute(f"pragma foreign_key_list({table})")

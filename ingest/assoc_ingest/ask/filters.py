@@ -56,11 +56,18 @@ def _kinds(_: sqlite3.Connection, filters: Filters) -> Value:
 
 
 def _project(connection: sqlite3.Connection, filters: Filters) -> Value:
-    if not filters.project:
-        return None
-    from .projects import project_ids
+    """Return the projects of a project and a repository: queries get them as one parameter."""
+    ids: list[int] | None = None
+    if filters.project:
+        from .projects import find_projects
 
-    return project_ids(connection, filters.project, with_worktrees=filters.with_worktrees)
+        ids = find_projects(connection, filters.project, with_worktrees=filters.with_worktrees)
+    if filters.repository:
+        from .repositories import find_repository
+
+        inside = find_repository(connection, filters.repository)
+        ids = inside if ids is None else [id_ for id_ in ids if id_ in inside]
+    return None if ids is None else json.dumps(ids)
 
 
 def _session(connection: sqlite3.Connection, filters: Filters) -> Value:
@@ -127,6 +134,12 @@ class Filter(NamedTuple):
     """Can it be a part of the query, as in `since:7d`?"""
     read: Callable[[sqlite3.Connection, Filters], Value] | None = None
     """Returns what queries get for it, if that is not the text itself."""
+    of: str = ""
+    """The filter whose parameter also limits queries to this one, if they have none of its own."""
+
+    @property
+    def parameter(self) -> str:
+        return self.of or self.name
 
     @property
     def type(self) -> type:
@@ -154,6 +167,10 @@ FILTERS = {
         Filter(
             "project", "Only this project", "Project", "all; name, path or id",
             is_in_query=True, read=_project,
+        ),
+        Filter(
+            "repository", "Only this repository, with all its clones and worktrees: name or path.",
+            "Repository", "all; such as owner/name", is_in_query=True, of="project",
         ),
         Filter(
             "cwd",
@@ -211,6 +228,7 @@ class Filters:
 
     kind: tuple[str, ...] = ()
     project: str | None = None
+    repository: str | None = None
     session: str | None = None
     source: str | None = None
     branch: str | None = None
@@ -288,7 +306,7 @@ class Filters:
         """
         given = {**self.given(), **({"gone": True} if self.gone else {})}
         for name in given:
-            if name not in known:
+            if parameter_of(name) not in known:
                 option = name.replace("_", "-")
                 raise UsageError(f"--{option} does not apply to {where}{having(name)}")
         return self
@@ -303,8 +321,13 @@ class Filters:
         return {
             one.name: one.read(connection, self) if one.read else given(one.name)
             for one in FILTERS.values()
-            if one.kind != "period"
+            if one.kind != "period" and not one.of
         } | {name: given(name) for name in _SHOWS_MORE}
+
+
+def parameter_of(name: str) -> str:
+    """Return the parameter of queries that a filter, or anything else of this name, limits."""
+    return FILTERS[name].parameter if name in FILTERS else name
 
 
 class Nothing(NamedTuple):

@@ -111,6 +111,17 @@ def _at(path: str, known: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
     return [row for row in known if row["path"] and comparable(row["path"]) == place]
 
 
+def nearest_above(path: str, known: Iterable[sqlite3.Row]) -> sqlite3.Row | None:
+    """Return the project at a path, else the nearest one above it, None if there is none."""
+    inside = f"{comparable(path).rstrip('/')}/"
+    above = [
+        row
+        for row in known
+        if row["path"] and inside.startswith(f"{comparable(row['path']).rstrip('/')}/")
+    ]
+    return max(above, key=lambda row: len(row["path"]), default=None)
+
+
 def _in_other_case(project: str, known: list[sqlite3.Row]) -> list[sqlite3.Row]:
     """Return the projects whose name differs only in case, if they all have the same name."""
     rows = [row for row in known if (row["name"] or "").casefold() == project.casefold()]

@@ -113,6 +113,15 @@ def projects(context: click.Context, _: click.Parameter, begun: str) -> list[Com
     return _items(dict(found[:_MOST]))
 
 
+def repositories(context: click.Context, _: click.Parameter, begun: str) -> list[str]:
+    from .. import sql
+
+    with _reading(context) as connection:
+        rows = sql.ask(connection, "pages/project_names") if connection else []
+        names = {str(row["repository"]) for row in rows}
+    return sorted(name for name in names if name.startswith(begun))[:_MOST]
+
+
 def sources(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     from ..ask.filters import source_names
 
@@ -286,6 +295,8 @@ def filter_option(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return project_option(one.about)
     if name == "source":
         return source_option(one.about)
+    if name == "repository":
+        return click.option(flags, help=one.about, shell_complete=repositories)
     if one.type is list:
         return click.option(flags, multiple=True, help=f"{one.about}; can be given several times.")
     return click.option(flags, name, is_flag=one.type is bool, help=one.about)

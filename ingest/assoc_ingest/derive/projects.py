@@ -10,6 +10,7 @@ from ..paths import comparable, repository_around, slashed
 from ..records import Agent
 from ..sql import id_list
 from .changeset import TEMPORARY, Touched, linked_worktrees
+from .repositories import evidence_of, refresh_repositories
 
 # ------------------------------------------------------------------------------------------------
 # The named agents of an application, and the conversations with them.
@@ -344,14 +345,16 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     _describe_all(connection, ids | related)
     if ids or touched.is_project_removed:
         connection.execute(_SAME_AS)
+        refresh_repositories(connection)
 
 
 def refresh_named(connection: sqlite3.Connection, ids: set[int]) -> None:
-    """Derive the rows of projects whose git state has changed."""
+    """Derive the rows of projects of which git, or a newer version, knows something else."""
     for statement in TEMPORARY.split(";"):
         connection.execute(statement)
     refresh_lists(connection, Touched())
     _describe_all(connection, ids)
+    refresh_repositories(connection)
 
 
 def _describe_all(connection: sqlite3.Connection, ids: set[int]) -> None:
@@ -390,7 +393,7 @@ def _describe(connection: sqlite3.Connection, project_id: int) -> None:
     name = listed[0] or (re.split("/+", path.rstrip("/"))[-1] if path else None)
     name = name or path or _directory_name(connection, project_id)
     connection.execute(
-        "update projects set path = ?1, name = ?2, repository = ?6,"
+        "update projects set path = ?1, name = ?2, repository = ?6, remote = ?7, first_commit = ?8,"
         " session_count = (select count(*) from sessions s"
         "  where s.project_id = projects.id and s.kind <> 'sidechain' and s.gone_at is null),"
         " last_activity_at = (select max(s.ended_at) from sessions s"
@@ -403,7 +406,7 @@ def _describe(connection: sqlite3.Connection, project_id: int) -> None:
         " where id = ?5",
         (
             path, name, listed[4], listed[2], project_id,
-            repository_of(connection, project_id, path),
+            repository_of(connection, project_id, path), *evidence_of(connection, project_id, path),
         ),
     )  # fmt: skip
 

@@ -230,7 +230,8 @@ KEYED = (
         "source_no:int key",
         """name path is_worktree:int on_disk:int git_branch is_dirty:int head_branch
         session_count:big last_activity_at parent_source_no:int parent_key same_source_no:int
-        same_key gone_at git_seen_at change_count:big repository git_repository""",
+        same_key gone_at git_seen_at change_count:big repository git_repository remote git_remote
+        first_commit git_first_commit repository_key repository_name""",
     ),
     _keyed(
         "agents",

@@ -52,6 +52,7 @@ def list_(
         FilterFields(
             (
                 "project",
+                "repository",
                 "source",
                 "branch",
                 "model",
@@ -152,8 +153,10 @@ def columns(what: str, names: Sequence[str]) -> list[str]:
 def _lists_with(option: str) -> str:
     """Return the end of a sentence that says to which lists an option applies."""
     from .. import sql
+    from ..ask.filters import parameter_of
 
-    having = [name for name, one in sql.queries("lists").items() if option in one.parameters]
+    wanted = parameter_of(option)
+    having = [name for name, one in sql.queries("lists").items() if wanted in one.parameters]
     return f", but to: {', '.join(having)}." if having else "."
 
 

@@ -102,7 +102,7 @@ def query(
     columns = [column[0] for column in cursor.description]
     rows = [dict(zip(columns, row, strict=True)) for row in cursor]
     total = len(rows) if total is None else total
-    why = None if total else _why_no_rows(reader.db, report, given, bound)
+    why = None if total else _why_no_rows(reader.db, report, given)
     items = [*reader.page(rows)]
     notes = []
     if why is not None:
@@ -141,18 +141,19 @@ def _bound(
     connection: sqlite3.Connection, report: Query, given: Mapping[str, str]
 ) -> dict[str, object]:
     """Return all parameters of a query as it takes them. Raises UsageError for what it does not."""
-    from ..ask.filters import Filters
+    from ..ask.filters import Filters, parameter_of
     from ..errors import UsageError
 
-    unknown = [name for name in given if name not in report.parameters]
+    unknown = [name for name in given if parameter_of(name) not in report.parameters]
     if unknown:
         raise UsageError(f"{report.name} has no parameter {unknown[0]!r}. {_parameters_of(report)}")
     for name in _NUMBERS & given.keys():
         if not _is_number(given[name]):
             raise UsageError(f"The parameter {name} takes a number, not {given[name]!r}.")
     filters = Filters.of(given).parameters(connection)
+    limited = set(map(parameter_of, given))
     return {
-        name: filters[name] if name in given and name in filters else given.get(name)
+        name: filters[name] if name in limited and name in filters else given.get(name)
         for name in report.parameters
     }
 
@@ -167,7 +168,6 @@ def _why_no_rows(
     connection: sqlite3.Connection,
     report: Query,
     given: Mapping[str, str],
-    bound: Mapping[str, object],
 ) -> Nothing:
     """Say how many rows a query has without each of its parameters, and without all of them."""
     from .. import sql
@@ -178,7 +178,8 @@ def _why_no_rows(
         return Nothing((), 0)
 
     def count(*without: str) -> int:
-        return sql.count(connection, report, {**bound, **dict.fromkeys(without), "limit": -1})
+        left = {name: value for name, value in given.items() if name not in without}
+        return sql.count(connection, report, {**_bound(connection, report, left), "limit": -1})
 
     filters = Filters.of(given)
     words = [filters.told(name) if name in FILTERS else f"{name} {given[name]}" for name in names]
@@ -187,9 +188,12 @@ def _why_no_rows(
 
 
 def _parameters_of(report: Query) -> str:
+    from ..ask.filters import FILTERS
+
     if not report.parameters:
         return "It has no parameters."
-    return f"Parameters: {', '.join(report.parameters)}."
+    names = (one.name for one in FILTERS.values() if one.of in report.parameters)
+    return f"Parameters: {', '.join([*report.parameters, *names])}."
 
 
 # -- the reports there are -------------------------------------------------------------------------

@@ -297,7 +297,7 @@ def _filter(name: str, filters: str) -> Parameter:
     from ..ask.filters import FILTERS
 
     one = FILTERS[name]
-    is_project = name in ("project", "cwd")
+    is_project = name in ("project", "repository", "cwd")
     field = ProjectField(one.about) if is_project else Field(one.about.removesuffix(".") + ".")
     return Parameter(name, one.type, replace(field, label=one.label), filters=filters)
 

@@ -153,7 +153,9 @@ def recap(
         Literal["day", "repository"], Field("One list for each day, or one for each repository.")
     ] = "day",
     markdown: Annotated[bool, Field("Print Markdown.", is_option=True)] = False,
-    filters: Annotated[Filters, FilterFields(("project", "cwd", "branch", "since", "until"))],
+    filters: Annotated[
+        Filters, FilterFields(("project", "repository", "cwd", "branch", "since", "until"))
+    ],
 ) -> Recap:
     """Recap a period: outcomes, commits, files, cost, and what is open.
 

@@ -110,7 +110,9 @@ class Work:
 )  # fmt: skip
 def recent(
     reader: Reader,
-    filters: Annotated[Filters, FilterFields(("project", "cwd", "branch", "since", "until"))],
+    filters: Annotated[
+        Filters, FilterFields(("project", "repository", "cwd", "branch", "since", "until"))
+    ],
 ) -> Work:
     """Show what was done lately, and what is left open.
 
@@ -147,8 +149,8 @@ def where_of(connection: sqlite3.Connection, filters: Filters) -> dict[str, obje
     """Return the parameters of lists with these filters: a cwd means its projects."""
     from ..errors import UsageError
 
-    if filters.project and filters.cwd:
-        raise UsageError("Give the project or the cwd, not both.")
+    if filters.cwd and (filters.project or filters.repository):
+        raise UsageError("Give the cwd, or the project or repository, not both.")
     given = filters.parameters(connection)
     if filters.cwd:
         given["project"] = json.dumps(_around(connection, filters.cwd))
@@ -167,19 +169,16 @@ def _count(connection: sqlite3.Connection, filters: Filters) -> int:
 def _around(connection: sqlite3.Connection, directory: str) -> list[int]:
     """Return the projects of a directory: what is there, or nearest above it."""
     from .. import sql
-    from ..ask.projects import find_projects
+    from ..ask.projects import find_projects, nearest_above
     from ..errors import NotFoundError, UsageError
-    from ..paths import comparable
 
     if not PurePosixPath(directory).is_absolute() and not PureWindowsPath(directory).is_absolute():
         raise UsageError("cwd is a directory: give its absolute path.")
     rows = sql.ask(connection, "pages/project_names").fetchall()
-    inside = comparable(directory).rstrip("/") + "/"
-    paths = [row["path"] for row in rows if row["path"]]
-    above = [path for path in paths if inside.startswith(comparable(path).rstrip("/") + "/")]
-    if not above:
+    above = nearest_above(directory, rows)
+    if above is None:
         raise NotFoundError("Nothing is known of this directory or its parents.")
-    ids = set(find_projects(connection, max(above, key=len)))
+    ids = set(find_projects(connection, above["path"]))
     return sorted(ids | {row["id"] for row in rows if row["parent_id"] in ids})
 
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from ..terminal import Paint
 
 FILTERS = (
-    "kind", "project", "session", "source", "branch", "model", "since", "until", "tool",
+    "kind", "project", "repository", "session", "source", "branch", "model", "since", "until",
+    "tool",
 )  # fmt: skip
 """What a search can be limited by."""
 

@@ -70,7 +70,9 @@ class Credentials:
 def secrets(
     reader: Reader,
     *,
-    filters: Annotated[Filters, FilterFields(("project", "session", "source", "since", "until"))],
+    filters: Annotated[
+        Filters, FilterFields(("project", "repository", "session", "source", "since", "until"))
+    ],
     baseline: Annotated[
         Path | None,
         Field(

@@ -177,7 +177,11 @@ def stats(
     ] = False,
     filters: Annotated[
         Filters,
-        FilterFields(("project", "session", "source", "model", "branch", "since", "until")),
+        FilterFields(
+            (
+                "project", "repository", "session", "source", "model", "branch", "since", "until",
+            )
+        ),
     ],
 ) -> Usage:  # fmt: skip
     """Show token counts and costs, with a total.

@@ -21,6 +21,7 @@ from .. import git as git_program
 from ..derive.projects import refresh_named
 from ..fields import from_milliseconds, now
 from ..files.exclusions import load_secrets
+from ..remotes import remote_of
 from ..secrets.forget import ForgottenSecrets
 from ..store.database import transaction
 
@@ -70,6 +71,8 @@ _COMMITS = (
     *("--format=%x01%H %at", "--name-only", "--relative", "--no-renames"),
     *("--no-ext-diff", "--no-textconv", "--ignore-submodules=all"),
 )
+_REMOTE = ("ls-remote", "--get-url", "origin")  # of what the configuration says, without asking it
+_FIRST_COMMITS = ("rev-list", "--max-parents=0", "HEAD")
 _HEAD = "# branch.head "
 
 
@@ -115,6 +118,10 @@ class GitFacts:
     branches: tuple[Branch, ...] = ()
     repository: str | None = None
     """The directory of the repository, if this is a worktree."""
+    remote: str | None = None
+    """Host and name of the remote `origin`."""
+    first_commit: str | None = None
+    """The first commit, if there is no such remote."""
     diffs: Mapping[tuple[str, str], Diff] = field(default_factory=dict)
     """By path and status of staged and unstaged changes."""
     commits: tuple[CommittedFile, ...] = ()
@@ -152,6 +159,8 @@ def look_at(
     names = list(takewhile(lambda line: not os.path.isabs(line), lines))  # noqa: PTH117
     branches = [Branch(name, name == head) for name in sorted(names, key=lambda name: name != head)]
     repository = _repository(directory, lines[len(names) :])
+    remote = remote_of(_text(git_program.ask(directory, _REMOTE, deadline)).strip())
+    first = None if remote else git_program.ask(directory, _FIRST_COMMITS, deadline)
 
     def known(name: str) -> str:
         return _without(name, forgotten) if forgotten else name
@@ -162,6 +171,8 @@ def look_at(
         tuple(change._replace(path=known(change.path)) for change in changes[:MOST_ENTRIES]),
         tuple(branch._replace(name=known(branch.name)) for branch in branches[:MOST_ENTRIES]),
         repository and known(repository),
+        remote and known(str(remote)),
+        min(_text(first).split(), default=None),
         {(known(path), status): diff for (path, status), diff in diffs.items()},
         tuple(
             one._replace(path=known(one.path))
@@ -227,9 +238,14 @@ def _commits_of(
 # -- parsing git's output ------------------------------------------------------------------------
 
 
+def _text(answer: bytes | None) -> str:
+    """Return an output; bytes that are not text become escapes, `\\xff`."""
+    return (answer or b"").decode("utf-8", "backslashreplace")
+
+
 def _entries(answer: bytes, end: str) -> list[str]:
-    """Return the complete entries of an output; bytes that are not text become escapes, `\\xff`."""
-    return answer.decode("utf-8", "backslashreplace").split(end)[:-1]
+    """Return the complete entries of an output."""
+    return _text(answer).split(end)[:-1]
 
 
 def _repository(directory: str, places: list[str]) -> str | None:
@@ -355,7 +371,8 @@ def ask_git(connection: sqlite3.Connection) -> None:
     repository, nothing is kept.
     """
     rows = connection.execute(
-        "select id, path, head_branch, git_repository from projects where on_disk = 1"
+        "select id, path, head_branch, git_repository, git_remote, git_first_commit"
+        " from projects where on_disk = 1"
     ).fetchall()
     since = dict(
         connection.execute(
@@ -375,15 +392,18 @@ def ask_git(connection: sqlite3.Connection) -> None:
             fact = facts[path]
             connection.execute(
                 "update projects set git_branch = coalesce(?1, git_branch), head_branch = ?1,"
-                " is_dirty = ?2, git_repository = iif(?3, ?4, git_repository) where id = ?5",
-                (
-                    fact.branch if fact else None, fact.is_dirty if fact else None,
-                    fact is not None, fact.repository if fact else None, project_id,
-                ),
-            )  # fmt: skip
-            if fact is not None and before != [fact.branch, fact.repository]:
-                changed.add(project_id)
+                " is_dirty = ?2 where id = ?3",
+                (fact.branch if fact else None, fact.is_dirty if fact else None, project_id),
+            )
             if fact is not None:
+                stated = (fact.repository, fact.remote, fact.first_commit)
+                if before != [fact.branch, *stated]:
+                    changed.add(project_id)
+                connection.execute(
+                    "update projects set git_repository = ?, git_remote = ?, git_first_commit = ?"
+                    " where id = ?",
+                    (*stated, project_id),
+                )
                 _replace(connection, project_id, fact, seen_at)
             elif not git_program.is_repository(path):
                 _replace(connection, project_id, None, None)

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from ..derive.projects import refresh_named
 from ..errors import UsageError
 from ..fields import now
 from ..files.exclusions import doubtful_logs, to_read_again
@@ -185,6 +186,7 @@ def sync_into(
                         thorough=options.full, jobs=options.jobs, is_new=goes_on,
                     )  # fmt: skip
                 derive_what_others_decide(connection)
+                derive_repositories(connection)
                 look_at_directories(connection, plan)
                 _refresh_surroundings(connection, plan, options, report)
     except BaseException as error:
@@ -260,6 +262,14 @@ def derive_what_others_decide(connection: sqlite3.Connection) -> None:
         from ..store.replay import derive_again, misjudged
 
         derive_again(connection, [*again, *misjudged(connection)])
+
+
+def derive_repositories(connection: sqlite3.Connection) -> None:
+    """Find out which projects are one repository, if the database is from before that was known."""
+    rows = connection.execute("select id from projects where repository_key is null")
+    if unknown := {id_ for (id_,) in rows}:
+        with transaction(connection):
+            refresh_named(connection, unknown)
 
 
 def _refresh_surroundings(

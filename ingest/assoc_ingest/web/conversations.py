@@ -42,8 +42,8 @@ BESIDE = 30
 
 SORTS = {"": "Newest first", "cost": "Highest cost first", "messages": "Longest first"}
 FILTERS = (
-    "project", "branch", "model", "source", "status", "month", "day", "since", "until", "min_cost",
-    "errors",
+    "project", "repository", "branch", "model", "source", "status", "month", "day", "since",
+    "until", "min_cost", "errors",
 )  # fmt: skip
 _HIDDEN = ("day", "since", "until", "status")  # in the form: other pages link with them
 _VALUES = 100  # of a field of the form

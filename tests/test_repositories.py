@@ -1,0 +1,226 @@
+"""Clones and worktrees are one repository in every answer, whenever they were read."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.support.dump import assert_as_rebuilt, assert_same, check, connect, dump, rows
+from tests.support.shell import Shell
+from tests.support.writing import Object, assistant, call, jsonl, result, user, write_bytes
+
+from assoc_ingest import git
+from assoc_ingest.sync.run import SyncOptions, sync
+
+PUSHED = {
+    "/srv/shop": "https://github.com/ada/shop.git",
+    "/srv/shop/.claude/worktrees/door": "",
+    "/home/ada/copy": "git@github.com:Ada/shop.git",
+    "/home/ada/fork/shop": "git@github.com:eve/shop.git",
+    "/opt/shop": "https://gitlab.com/ada/shop",
+    "/opt/garden": "",
+    "/var/garden": "",
+    "/opt/notes": "",
+}
+"""Directories, and where `git push origin` went."""
+
+NAMES = {
+    "/srv/shop": "github.com/Ada/shop",
+    "/srv/shop/.claude/worktrees/door": "github.com/Ada/shop",
+    "/home/ada/copy": "github.com/Ada/shop",
+    "/home/ada/fork/shop": "eve/shop",
+    "/opt/shop": "gitlab.com/ada/shop",
+    "/opt/garden": "/opt/garden",
+    "/var/garden": "/var/garden",
+    "/opt/notes": "notes",
+}
+
+
+def conversation(number: int, cwd: str, url: str) -> tuple[str, list[Object]]:
+    """Return where an agent keeps a conversation, and its lines."""
+    key = f"{number:08x}-1111-4222-8333-444455556666"
+    given = {"cwd": cwd, "sessionId": key}
+    lines = [user(f"Paint {number}", f"u{number}", **given)]
+    if url:
+        command = call(f"toolu_{number}", command="git push -u origin main")
+        printed = result(f"toolu_{number}", f"To {url}\n * [new branch] main -> main")
+        lines += [
+            assistant([command], f"a{number}", f"u{number}", id=f"msg_{number}", **given),
+            user([printed], f"r{number}", f"a{number}", 2, **given),
+        ]
+    return f"projects/{re.sub('[^A-Za-z0-9]', '-', cwd)}/{key}.jsonl", lines
+
+
+def fill(home: Path, pushed: dict[str, str]) -> None:
+    for number, (cwd, url) in enumerate(pushed.items()):
+        path, lines = conversation(number, cwd, url)
+        write_bytes(home, path, jsonl(*lines))
+
+
+def names(database: Path) -> dict[str, str]:
+    return dict(rows(database, "select path, repository_name from projects"))
+
+
+@pytest.fixture
+def filled(place: Path, shell: Shell) -> Shell:
+    fill(place / "home", PUSHED)
+    assert shell("sync", str(place / "home")) == 0, shell.err
+    return shell
+
+
+def found(shell: Shell, *arguments: str) -> set[str]:
+    """Return where the conversations lie that a list has."""
+    return {row["cwd"] for row in shell.items("list", "sessions", *arguments)}
+
+
+# -- however they are read -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_read_bit_by_bit_they_are_what_they_are_read_at_once(
+    place: Path, *, is_reversed: bool
+) -> None:
+    home, slow, fast = place / "home", place / "slow.db", place / "fast.db"
+    files = [conversation(number, *each) for number, each in enumerate(PUSHED.items())]
+    for path, lines in reversed(files) if is_reversed else files:
+        for count in range(1, len(lines) + 1):
+            write_bytes(home, path, jsonl(*lines[:count]))
+            sync(slow, [home])
+    sync(fast, [home])
+    assert names(slow) == names(fast) == NAMES
+    assert_same(dump(slow), dump(fast))
+    check(slow)
+    assert_as_rebuilt(slow)
+
+
+def test_what_is_rewritten_or_forgotten_no_longer_says_it(place: Path, shell: Shell) -> None:
+    home = place / "home"
+    places = {"/srv/shop": PUSHED["/srv/shop"], "/home/ada/copy": PUSHED["/home/ada/copy"]}
+    fill(home, places)
+    assert shell("sync", str(home)) == 0
+    assert set(names(shell.database).values()) == {"Ada/shop"}
+    fill(home, {**places, "/home/ada/copy": PUSHED["/opt/shop"]})
+    assert shell("sync") == 0
+    assert names(shell.database)["/home/ada/copy"] == "gitlab.com/ada/shop"
+    assert shell("forget", "--project", "/home/ada/copy", "--yes") == 0, shell.err
+    assert names(shell.database) == {"/srv/shop": "ada/shop"}
+    assert_as_rebuilt(shell.database)
+
+
+def test_a_directory_that_was_moved_is_still_its_repository(place: Path, shell: Shell) -> None:
+    """Its old conversations stay where they were held."""
+    home = place / "home"
+    fill(home, {"/srv/shop": PUSHED["/srv/shop"], "/mnt/shop": PUSHED["/srv/shop"]})
+    assert shell("sync", str(home)) == 0
+    assert found(shell, "--repository", "shop") == {"/srv/shop", "/mnt/shop"}
+
+
+def test_a_database_from_before_is_completed_by_the_next_sync(filled: Shell) -> None:
+    with closing(connect(filled.database)) as connection:
+        connection.execute(
+            "update projects set remote = null, repository_key = null, repository_name = null"
+        )
+    assert found(filled, "--repository", "notes") == {"/opt/notes"}
+    assert filled("sync") == 0
+    assert names(filled.database) == NAMES
+
+
+# -- which one is meant ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("repository", "meant"),
+    [
+        ("github.com/ada/shop", "github.com/Ada/shop"),
+        ("ssh://git@github.com/ADA/shop.git", "github.com/Ada/shop"),
+        ("/home/ada/copy", "github.com/Ada/shop"),
+        ("/srv/shop/.claude/worktrees/door/src", "github.com/Ada/shop"),
+        ("eve/shop", "eve/shop"),
+        ("EVE/SHOP", "eve/shop"),
+        ("eve", "eve/shop"),
+        ("gitlab.com", "gitlab.com/ada/shop"),
+        ("notes", "notes"),
+        ("/opt/garden", "/opt/garden"),
+    ],
+)
+def test_a_repository_is_meant_by_name_address_or_path(
+    filled: Shell, repository: str, meant: str
+) -> None:
+    expected = {path for path, name in NAMES.items() if name == meant}
+    assert found(filled, "--repository", repository) == expected
+
+
+def test_a_name_of_several_is_one_clear_sentence(filled: Shell) -> None:
+    assert filled("list", "sessions", "--repository", "shop") == 2
+    assert filled.err == (
+        "Error: 'shop' names 3 repositories; give the whole name of one:\n"
+        "  eve/shop\n  github.com/Ada/shop\n  gitlab.com/ada/shop\n"
+    )
+    assert filled("list", "sessions", "--repository", "note") == 0
+    for unknown in ("shoe", "/nowhere", "", " ", "\x1b[2J"):
+        assert filled("list", "sessions", "--repository", unknown or "\t") in (1, 2)
+        assert filled.err.startswith("No repository ")
+        assert "\x1b" not in filled.err
+    assert filled("search", "Paint repository:shop") == 2
+    assert "names 3 repositories" in filled.err
+
+
+def test_it_limits_everything_that_a_project_limits(filled: Shell) -> None:
+    of = ("--repository", "github.com/ada/shop")
+    places = {path for path, name in NAMES.items() if name == "github.com/Ada/shop"}
+    assert len(filled.items("search", "Paint", *of)) == len(places)
+    assert len(filled.items("search", "Paint repository:github.com/ada/shop")) == len(places)
+    assert {row["path"] for row in filled.items("list", "projects", "--all", *of)} == places
+    assert {item["cwd"] for item in filled.items("recent", *of) if item["cwd"]} == places
+    assert [row["calls"] for row in filled.items("stats", "--by", "tool", *of)] == [2]
+    rows_ = filled.items("query", "tool_use", "-p", "repository", of[1])
+    assert [row["calls"] for row in rows_] == [2]
+
+
+def test_it_adds_to_the_project(filled: Shell) -> None:
+    of = ("--repository", "github.com/ada/shop")
+    assert found(filled, *of, "--project", "/home/ada/copy") == {"/home/ada/copy"}
+    assert filled("list", "sessions", *of, "--project", "notes") == 0
+    assert "Without project notes: 3 rows." in filled.err
+    assert "Without repository github.com/ada/shop: 1 row." in filled.err
+    assert filled("recent", *of, "--cwd", "/srv/shop") == 2
+    assert "not both" in filled.err
+
+
+# -- what git says ---------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not git.is_installed(), reason="git is not installed")
+def test_git_tells_remotes_and_first_commits_when_it_is_asked(place: Path) -> None:
+    def run(directory: Path, *arguments: str) -> None:
+        who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        given = {**os.environ, "GIT_COMMITTER_DATE": "@0 +0000", "GIT_AUTHOR_DATE": "@0 +0000"}
+        command = ["git", "-C", str(directory), *who, *arguments]
+        subprocess.run(command, check=True, capture_output=True, env=given)
+
+    clones = {name: place / name / "shop" for name in ("one", "two", "three", "four", "five")}
+    for number, clone in enumerate(clones.values()):
+        clone.mkdir(parents=True)
+        run(clone, "init", "-b", "main")
+        run(clone, "commit", "--allow-empty", "-m", "first" if number < 4 else "another")
+    for name in ("one", "two"):
+        run(clones[name], "remote", "add", "origin", f"https://{name}:secret@example.org/ada/shop")
+    fill(place / "home", {str(clone): "" for clone in clones.values()})
+    database = place / "assoc.db"
+    sync(database, [place / "home"])
+    assert len(set(names(database).values())) == 5
+    sync(database, [place / "home"], options=SyncOptions(git=True))
+    keys = rows(database, "select repository_key from projects order by path")
+    five, four, one, three, two = (key for (key,) in keys)
+    assert one == two == "example.org/ada/shop"
+    assert three == four
+    assert three.endswith(" shop")
+    assert len({one, three, five}) == 3
+    assert_as_rebuilt(database)
+    run(clones["two"], "remote", "set-url", "origin", "https://example.org/eve/shop")
+    sync(database, [place / "home"], options=SyncOptions(git=True))
+    assert names(database)[str(clones["two"])] == "eve/shop"
