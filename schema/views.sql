@@ -620,10 +620,78 @@ left join sessions s on s.id = f.session_id
 left join projects p on p.id = f.project_id
 where f.kind <> 'file_history';
 
--- What is no message, in one shape, and how conversations ended.
-CREATE VIEW searchable as -- Tasks, todos, plans, messages between agents, documents, prompts and large tool outputs, as search and show see them
+-- What a user noted, with what it is about.
+CREATE VIEW notes_full as -- Notes with the conversation, the line and the project that they are about
 select
-    e.what,                             -- task, todo, plan, inbox, document, prompt or tool_result_file
+    n.text,                             -- the note
+    n.verdict,                          -- kept: a decision that held; rejected: one that was turned down
+    n.is_starred,                       -- 1: it has a star
+    n.title,                            -- the user's own title of the conversation
+    n.noted_at,                         -- when it was last changed
+    s.title as session,                 -- title of its session
+    p.name as project,                  -- name of its project
+    n.path,                             -- the file, absolute, with forward slashes
+    n.origin,                           -- label of the machine that it was pulled from; null: it was written here
+    s.git_branch,                       -- last branch of the session
+    n.session_key,                      -- the conversation, or that of the line
+    n.line_key,                         -- the line, as in notes; null: the conversation
+    r.kind as source,                   -- the system that wrote the conversation
+    s.id as session_id,                 -- the session; null: it was forgotten, or never read here
+    p.id as project_id,                 -- of the session, or the one with the file
+    m.file_id,                          -- file with the line; null: the note is about no line, or that is gone
+    m.byte_offset,                      -- first byte of the line
+    n.id                                -- number of its row in notes
+from (
+    select
+        k.*,
+        (
+            select o.id
+            from sessions o
+            where o.session_key = k.session_key
+            order by o.message_count desc, o.id
+            limit 1
+        ) as session_id,
+        coalesce((
+            select l.id
+            from messages l
+            join sessions o on o.id = l.session_id
+            where l.uuid = k.line_key and o.session_key = k.session_key
+            order by l.copy_of is not null, l.file_id, l.byte_offset, l.block
+            limit 1
+        ), (
+            select l.id
+            from messages l
+            where l.uuid = k.line_key and l.copy_of is null
+            order by l.file_id, l.byte_offset, l.block
+            limit 1
+        ), (
+            select l.id
+            from sessions o
+            cross join files f on f.session_id = o.id
+            cross join messages l on l.file_id = f.id
+                and l.byte_offset = cast(substr(k.line_key, length(f.path) + 2) as integer)
+            where o.session_key = k.session_key and k.line_key = f.path || '@' || l.byte_offset
+            order by l.block
+            limit 1
+        )) as message_id,
+        (
+            select o.id
+            from projects o
+            where o.path <> '' and substr(k.path, 1, length(o.path) + 1) = replace(o.path, '\', '/') || '/'
+            order by length(o.path) desc, o.same_as is not null, o.id
+            limit 1
+        ) as project_id
+    from notes k
+) n
+left join sessions s on s.id = n.session_id
+left join sources r on r.id = s.source_id
+left join messages m on m.id = n.message_id
+left join projects p on p.id = coalesce(s.project_id, n.project_id);
+
+-- What is no message, in one shape, and how conversations ended.
+CREATE VIEW searchable as -- Notes, tasks, todos, plans, messages between agents, documents, prompts and large tool outputs, as search and show see them
+select
+    e.what,                             -- note, task, todo, plan, inbox, document, prompt or tool_result_file
     e.kind,                             -- tells those of one store apart: a status, a type
     e.title,                            -- null where there is none
     e.text,                             -- without the title
@@ -635,7 +703,7 @@ select
     e.tail,                             -- second part, where there is one
     e.position,                         -- place among those of the same head
     e.is_repeated,                      -- 1: what it says is found elsewhere, so search leaves it out
-    e.channel,                          -- file, inbox, or transcript: a line of one states it
+    e.channel,                          -- file, inbox, note, or transcript: a line of one states it
     s.title as session,                 -- title of its session
     nullif(coalesce((
         select c.value
@@ -760,6 +828,22 @@ from (
         'file', o.session_id, null, (select f.source_id from files f where f.id = o.file_id),
         o.file_id, 0, o.id
     from tool_result_files o
+    union all
+    select
+        'note', n.verdict, n.title, n.text, n.text, n.path, n.noted_at, null,
+        cast(n.id as text), null,
+        0,
+        0,
+        'note',
+        (
+            select o.id
+            from sessions o
+            where o.session_key = n.session_key
+            order by o.message_count desc, o.id
+            limit 1
+        ), null, null,
+        null, null, n.id
+    from notes n
 ) e
 left join sources r on r.id = e.source_id
 left join sessions s on s.id = e.session_id;

@@ -186,6 +186,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "secrets.find._of_hex": ("digits", "colons", "dots"),
     "secrets.rules.userinfo": ("users in addresses", "addresses", "slashes"),
     "secrets.forget._run": ("letters", "digits", "dashes"),
+    "upkeep.forget._ends": ("quotes", "letters", "colons"),
     "secrets.find._token": ("beginnings of tokens", "short tokens", "letters"),
     "secrets.find._base64": ("letters", "slashes"),
     "secrets.find._key_line": ("letters", "digits"),

@@ -314,6 +314,7 @@ LISTED = {
     "inbox": (1, 2),
     "issues": (1, 1),
     "links": (1, 1),
+    "notes": (0, 0),
     "open": (5, 5),
     "plans": (1, 1),
     "projects": (1, 2),

@@ -208,7 +208,7 @@ OF_ALL_SYSTEMS = {
     "messages_cjk",  # the content of an index: its columns are those that are indexed
     *("usage_by_day", "usage_by_model", "usage_by_subagent_type", "usage_reconciliation"),  # sums
 }
-TIMES = {"timestamp", "mtime", "started_at", "last_at", "last_activity_at"}
+TIMES = {"timestamp", "mtime", "started_at", "last_at", "last_activity_at", "noted_at"}
 
 
 def test_a_view_says_which_conversation_which_branch_which_system_and_when() -> None:

@@ -34,6 +34,7 @@ def groups() -> dict[str, dict[str, str]]:
             "pull": "fleet:pull",
         },
         "Look after": {
+            "note": "note:note",
             "status": "question",
             "price": "upkeep:price",
             "verify": "upkeep:verify",

@@ -459,9 +459,11 @@ def fail_within_limits() -> None:
     orjson.loads = careful  # type: ignore[assignment]
 
 
-def bindable(text: str) -> str:
-    """Return a text that SQLite accepts, without invisible letters.
+def storable(text: str) -> str:
+    """Return a text that SQLite accepts: an argument of a command can have undecodable bytes."""
+    return _unbindable.sub(" ", text)
 
-    An argument of a command can have undecodable bytes.
-    """
-    return INVISIBLE_RUN.sub("", _unbindable.sub(" ", text))
+
+def bindable(text: str) -> str:
+    """Return a text that SQLite accepts, without invisible letters."""
+    return INVISIBLE_RUN.sub("", storable(text))

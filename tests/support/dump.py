@@ -55,7 +55,8 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "plans": ("file_id",),  # lines refer to those of files only
     "inbox_items": ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "ordinal"),
 }
-# Tables that tell of syncs, of a price list, of what is left out or of git, and not of files.
+# Tables that tell of syncs, of a price list, of what is left out, of what a user noted, or of git,
+# and not of files.
 _OF_SYNCS = {
     *(
         "sync_runs",
@@ -65,6 +66,7 @@ _OF_SYNCS = {
         "unpriced",
         "forgotten",
         "forgotten_secrets",
+        "notes",
     ),
     *("git_changes", "git_branches", "git_diff_lines", "git_commits"),
     *("identity", "changes", "changed_rows", "forgotten_files"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .. import sql, terminal
 from ..errors import ArchiveError, NotFoundError, UsageError, nearest
@@ -207,6 +207,7 @@ def shared_length(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 STORES = {
+    "note": "note:NUMBER",
     "task": "task:LIST/TASK",
     "todo": "todo:SESSION",
     "plan": "plan:NAME",
@@ -264,6 +265,8 @@ class Line:
     """Where the next line begins; None after the last one."""
     notes: tuple[str, ...] = ()
     """A note for a reader who asked for another line."""
+    is_nearest: bool = False
+    """Did the line that was asked for hold no message?"""
 
 
 def resolve(connection: sqlite3.Connection, text: str) -> KeyMatch | Line:
@@ -504,7 +507,7 @@ def _nearest(connection: sqlite3.Connection, index: LineIndex, asked: Line, head
         f"line {lines[offset]:,}."
     )
     number = lines[offset]
-    return Line(asked.key, file, number, offset, index.start(number + 1), (note,))
+    return Line(asked.key, file, number, offset, index.start(number + 1), (note,), is_nearest=True)
 
 
 def _original(connection: sqlite3.Connection, asked: Line, row: sqlite3.Row) -> Line:
@@ -558,7 +561,7 @@ class Entry:
     session: str | None
     file: str
     stated: str | None
-    """The reference of the transcript line that states it."""
+    """The reference of the transcript line that states it, of a note what opens its target."""
 
 
 def entries_of(connection: sqlite3.Connection, store: str, name: str) -> list[Entry]:
@@ -640,6 +643,10 @@ def _entry(connection: sqlite3.Connection, store: str, id_: int, names: Names) -
     stated = None
     if row["channel"] == "transcript" and row["file_id"] is not None:
         stated = names.of(row["file_id"], row["byte_offset"])
+    if store == "note":
+        stated = ref_of_note(
+            connection, names, sql.ask(connection, "pages/notes", id=id_).fetchone()
+        )
     return Entry(
         ref=ref,
         what=store,
@@ -654,6 +661,17 @@ def _entry(connection: sqlite3.Connection, store: str, id_: int, names: Names) -
         file=path,
         stated=stated,
     )
+
+
+def ref_of_note(
+    connection: sqlite3.Connection, names: Names, row: sqlite3.Row | Mapping[str, Any]
+) -> str:
+    """Return what opens the target of a note, a row of notes_full; or the note, if nothing does."""
+    if row["file_id"] is not None and (ref := names.of(row["file_id"], row["byte_offset"])):
+        return ref
+    if row["session_id"] is not None and row["line_key"] is None:
+        return short_key(connection, row["session_key"])
+    return f"note:{row['id']}"
 
 
 def _nearest_entries(connection: sqlite3.Connection, store: str, name: str) -> str:

@@ -258,10 +258,21 @@ def write_forgotten(done: Forgetting, *, as_json: bool, dry_run: bool) -> None:
             f"Kept {prompts} of the history with the same text: they name no conversation. "
             "To forget the whole history: assoc-ingest forget history.jsonl"
         )
+    if done.quoting_notes:
+        say(f"{verb} {_notes(done.quoting_notes)}, with a sentence of it.")
+    if done.kept_notes:
+        say(
+            f"Kept {_notes(done.kept_notes)}: your own words. To remove one: "
+            f"assoc-ingest note {done.kept_notes[0]} --remove"
+        )
     _say_what_remains(done)
     say("The agent's own files are untouched; later syncs skip them.")
     if dry_run:
         say("To forget it, run the same command without --dry-run.")
+
+
+def _notes(refs: Sequence[str]) -> str:
+    return f"{terminal.many(len(refs), 'note')} ({', '.join(refs)})"
 
 
 def _say_what_remains(done: Forgetting | SecretForgetting) -> None:

@@ -16,6 +16,7 @@ _PLAN = "implement the following plan"
 """How a prompt begins that an agent wrote itself, when its user accepted a plan."""
 
 _TITLES = {
+    "note": "note",
     "custom_title": "custom-title",
     "ai_title": "ai-title",
     "agent_name": "agent-name",
@@ -82,10 +83,16 @@ def refresh_titles(connection: sqlite3.Connection) -> None:
             title = rtrim(substr(trim(replace(replace(replace(coalesce(
                 {candidates}, session_key
             ), char(13), ''), char(10), ' '), char(9), ' ')), 1, {_MAX_TITLE})),
-            title_source = iif(x.is_list and x.custom_title is null and x.ai_title is not null,
-                'list', case {sources} else 'id' end)
+            title_source = iif(x.is_list and coalesce(x.note, x.custom_title) is null
+                and x.ai_title is not null, 'list', case {sources} else 'id' end)
         from (
             select s.id, r.lists_sessions = 1 as is_list,
+                (
+                    select n.title from notes n
+                    where n.session_key = s.session_key and n.line_key is null
+                    and n.title <> ''
+                    order by n.origin is not null, n.noted_at desc, n.id limit 1
+                ) as note,
                 nullif(m.custom_title, '') as custom_title,
                 coalesce(nullif(m.ai_title, ''), nullif(e.title, '')) as ai_title,
                 nullif(m.agent_name, '') as agent_name,

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _ADDED = ("unpriced", "partial", "is_lower_bound", "resume")
 """The last columns of sessions: what is unknown of the cost, and the command that resumes one."""
 
+_OF_LINES = ("session_id", "line_key", "file_id", "byte_offset")
+"""Columns of notes from which their reference is made."""
+
 Row = dict[str, Any]
 
 
@@ -75,9 +78,9 @@ def list_(
 ) -> Listing:
     """List sessions, projects, tasks and more.
 
-    WHAT is one of: sessions, projects, open (unfinished work), tasks, todos, plans, inbox, teams,
-    agents, subagents, prompts, links, files, issues. Next to a lower bound (≥) is an estimate (~),
-    if it can be measured.
+    WHAT is one of: sessions, projects, open (unfinished work), notes, tasks, todos, plans, inbox,
+    teams, agents, subagents, prompts, links, files, issues. Next to a lower bound (≥) is an
+    estimate (~), if it can be measured.
 
     \b
     Examples:
@@ -147,6 +150,8 @@ def columns(what: str, names: Sequence[str]) -> list[str]:
         at = names.index("ended_at") + 1
         names = [*names[:at], "cost_usd", *names[at:]]
         names = [*(name for name in names if name not in _ADDED), *_ADDED]
+    if what == "notes":
+        names = ["ref", *(name for name in names if name not in _OF_LINES)]
     return columns_with_estimates(names)
 
 
@@ -166,6 +171,8 @@ def _completed(connection: sqlite3.Connection, what: str, rows: Sequence[Row]) -
         names = columns(what, [*rows[0]]) if rows else ()
         sessions = ({**row, "resume": _resume(row)} for row in with_costs(connection, rows))
         return [{name: row[name] for name in names} for row in sessions]
+    if what == "notes":
+        return _with_refs(connection, rows)
     return _of_subagents(connection, rows) if what == "subagents" else [*rows]
 
 
@@ -190,6 +197,18 @@ def with_costs(connection: sqlite3.Connection, rows: Sequence[Row]) -> Iterator[
         sessions.append({**row, **used, "models": models, "is_lower_bound": is_lower_bound})
     parts = [partial.get((row["id"],), []) for row in rows]
     return with_estimates(connection, sessions, parts)
+
+
+def _with_refs(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
+    """Return notes with what opens their target, which only the archive knows of a line."""
+    from ..ask.refs import Names, ref_of_note
+
+    names = Names(connection)
+    return [
+        {"ref": ref_of_note(connection, names, row)}
+        | {name: value for name, value in row.items() if name not in _OF_LINES}
+        for row in rows
+    ]
 
 
 def _resume(session: Row) -> str | None:

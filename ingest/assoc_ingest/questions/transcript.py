@@ -637,6 +637,10 @@ def _more(conversation: Conversation, excerpt: Excerpt, options: Options) -> str
 # Entries of a store, which are no messages: their facts, where they are, and their text.
 
 
+_STATED = {"note": "on"}
+"""What the line of a transcript is to an entry, where it does not state it."""
+
+
 def entry_lines(entries: list[Entry], look: Look) -> Iterator[str]:
     """Yield the lines of entries: their facts, place and text."""
     place: tuple[str | None, str] | None = None
@@ -655,7 +659,9 @@ def entry_lines(entries: list[Entry], look: Look) -> Iterator[str]:
             entry.facts,
             terminal.moment(entry.time),
             f"gone since {terminal.moment(entry.gone_at)}" if entry.gone_at else None,
-            f"stated in {entry.stated}" if entry.stated not in (None, entry.ref) else None,
+            f"{_STATED.get(entry.what, 'stated in')} {entry.stated}"
+            if entry.stated not in (None, entry.ref)
+            else None,
         ]
         facts = " · ".join(one_line(fact) for fact in known if fact)
         yield from (look.paint(line, "cyan") for line in wrap(facts, look.width))

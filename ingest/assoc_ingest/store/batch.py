@@ -227,6 +227,13 @@ class Batch:
         note_groups(self.connection, self._touched, file_id)
         self._touched.files.add(file_id)
 
+    def touch_session(self, session_key: str | None) -> None:
+        """Record that something else than its files says changed what a session is."""
+        rows = self.connection.execute(
+            "select id from sessions where session_key = ?", (session_key,)
+        )
+        self._touched.sessions.update(id_ for (id_,) in rows)
+
     def remove(self, file_ids: Iterable[int], *, everywhere: bool = False) -> None:
         """Remove files with everything that was read from them or follows only from that.
 

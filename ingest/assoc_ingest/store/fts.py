@@ -21,7 +21,10 @@ invisible letters where there are any."""
 OF_MESSAGES = ("messages_fts", "messages_cjk_fts")
 """The indexes into which `Batch` puts messages; triggers take care of all others."""
 
-_SMALL = ("inbox_items", "tasks", "todos", "plans", "documents", "prompts", "tool_result_files")
+_SMALL = (
+    *("inbox_items", "tasks", "todos", "plans", "documents", "prompts", "tool_result_files"),
+    "notes",
+)
 OF_OTHERS = tuple(f"{table}_fts" for table in _SMALL)
 """The indexes that triggers keep as their tables are."""
 

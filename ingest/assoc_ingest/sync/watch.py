@@ -31,6 +31,7 @@ from ..store.database import (
     writing,
 )
 from ..terminal import Progress
+from ..upkeep.note import take_left
 from .plan import Given, Places, Plan, Report, given_roots, places_of, root_paths
 from .run import SyncOptions, sync_into
 
@@ -487,7 +488,8 @@ class Wakeups:
 # 4. Every second the roots are compared with what they were. If one was created, removed, replaced,
 #    mounted or unmounted, there is a pass over everything, too.
 #
-# The writer's lock is held all the time. Every second the database and its lock are compared with
+# The writer's lock is held all the time, so a note that a user wants to write is left for it
+# (`upkeep/note`). Every second the database and its lock are compared with
 # what they were, too: if one was removed or replaced, both are closed and opened again at their
 # paths. If the disk is full or fails, the database is closed and opened again after `rescan`
 # seconds, as often as necessary. A pass that read nothing writes nothing.
@@ -611,6 +613,7 @@ class _Watch:
                 self._pass_over(connection, places_of(new, self._roots))
                 continue
             changed = self._wakeups.wait(min(_TICK, self._until_rescan()))
+            take_left(connection, self._database)
             if (now := self._held()) != held:
                 self._tell(_lost(held, now))
                 self._said.clear()

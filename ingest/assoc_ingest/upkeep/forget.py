@@ -16,6 +16,7 @@ The agent's own files are never changed, and a credential stays valid.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import closing
@@ -111,6 +112,10 @@ class Forgetting:
     """Prompts in the history with the same text that name no conversation; they stay."""
     put_aside: list[str]
     """Damaged databases next to this one, which may still contain the data."""
+    kept_notes: list[str]
+    """Notes on it, which stay: they are the user's own."""
+    quoting_notes: list[str]
+    """Notes that repeat a sentence of it, and are removed, too."""
     is_pending: bool = False
     """Traces may remain in the database file, because it could not be rewritten."""
 
@@ -325,6 +330,9 @@ class _Conversations:
             "update issues set sample = null where quarantined = 1"
             f" and file_id in ({id_list(belongings.documents)})"
         )
+        connection.execute(
+            f"delete from notes where id in ({id_list(_quoting(connection, belongings))})"
+        )
         batch.remove(belongings.own, everywhere=True)
 
 
@@ -348,9 +356,49 @@ def _described(
     paths = [f"{file.root}/{file.path}" for file in belongings.own.values()]
     shared = [f"{file.root}/{file.path}" for file in belongings.shared]
     conversations = [Conversation(*row) for row in rows]
+    quoting = _quoting(connection, belongings)
+    kept = _notes_on(connection, belongings) - quoting
     return Forgetting(
-        conversations, paths, size, messages, shared, others, unnamed, kept_beside(connection)
+        conversations, paths, size, messages, shared, others, unnamed, kept_beside(connection),
+        [f"note:{number}" for number in sorted(kept)],
+        [f"note:{number}" for number in sorted(quoting)],
+    )  # fmt: skip
+
+
+_SENTENCE = 20
+"""Letters of a sentence that hardly stands in a conversation and in a note by chance."""
+
+_ends = re.compile(r"[\n.!?;:\"`“”„«»]+")
+
+
+def _notes_on(connection: sqlite3.Connection, belongings: Belongings) -> set[int]:
+    rows = connection.execute("select id, session_key from notes where session_key is not null")
+    keys = {key for _, key in belongings.keys}
+    return {id_ for id_, key in rows if key in keys}
+
+
+def _quoting(connection: sqlite3.Connection, belongings: Belongings) -> set[int]:
+    """Return the notes that repeat a sentence of what is forgotten, whatever they are about."""
+    rows = connection.execute(
+        "select id, coalesce(text, '') || char(10) || coalesce(title, '') from notes"
     )
+    sentences: dict[str, set[int]] = {}
+    for id_, text in rows:
+        for sentence in map(str.strip, _ends.split(text)):
+            if len(sentence) >= _SENTENCE:
+                sentences.setdefault(sentence, set()).add(id_)
+    if not sentences:
+        return set()
+    own = id_list(belongings.own)
+    texts = connection.execute(
+        f"select coalesce(text, tool_text) from messages where file_id in ({own})"
+        f" union all select words from searchable where file_id in ({own}) and what <> 'note'"
+    )
+    found: set[int] = set()
+    for (text,) in texts:
+        for sentence in [sentence for sentence in sentences if sentence in (text or "")]:
+            found |= sentences.pop(sentence)
+    return found
 
 
 def _note(connection: sqlite3.Connection, belongings: Belongings, moment: str) -> None:

@@ -948,10 +948,10 @@ def only_here(connection: sqlite3.Connection, recovered: Recovered) -> list[str]
 
 
 _NOT_DERIVED = (
-    "forgotten", "forgotten_secrets", "tasks", "task_changes", "inbox_items", "prices",
+    "forgotten", "forgotten_secrets", "tasks", "task_changes", "inbox_items", "prices", "notes",
 )  # fmt: skip
 """Tables with rows that no file contains: what was forgotten, what a list contained before it was
-rewritten, a price that the user set."""
+rewritten, a price that the user set, what a user noted."""
 _MESSAGE_KEY = ("file_id", "byte_offset", "timestamp", "sender", "text_hash", "ordinal")
 
 
