@@ -246,6 +246,40 @@ def test_a_commit_is_replayed_if_another_one_was_its_source(
 
 
 @pytest.mark.slow
+@needs_git
+def test_a_repeated_commit_leads_to_who_made_the_one_that_it_repeats(
+    shell: Shell, home: Path, repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person moves, picks and amends what a conversation committed, and no edits are known."""
+    repository.write("shed.py", "roof = 1\n")
+    repository.commit(1, "Begin")
+    repository.git(2, "checkout", "-q", "-b", "pool")
+    repository.write("pool.py", "size = 1\n")
+    maker = Transcript(home, SESSION, repository.place)
+    maker.bash(60, "git commit -am 'Make a pool'", repository.commit(60, "Make a pool"))
+    repository.write("pond.py", "size = 1\n")
+    other = Transcript(home, OTHER, repository.place)
+    other.bash(60, "git commit -am 'Dig a pond'", repository.commit(60, "Dig a pond"))
+    repository.git(70, "checkout", "-q", "main")
+    monkeypatch.chdir(repository.place)
+
+    repository.write("shed.py", "roof = 2\n")
+    repository.commit(901, "A roof")
+    repository.git(902, "cherry-pick", "-x", "pool~1")
+    repository.git(903, "commit", "--amend", "-m", "A pool, reviewed")
+    assert blamed(shell, home, "HEAD") == [("committed", SESSION)]
+    texts = [one["text"] for one in shell.items("blame", "HEAD")[0]["evidence"]]
+    assert all(re.fullmatch(r"as [0-9a-f]{9}: .*Make a pool", text) for text in texts)
+    repository.git(905, "branch", "-D", "pool")  # its commits are in the log of references still
+    assert blamed(shell, home, "HEAD") == [("committed", SESSION)]
+    repository.git(910, "reset", "-q", "--hard", "main~2")
+    repository.write("pool.py", "size = 1\ndepth = 2\n")
+    repository.git(911, "add", "-A")
+    repository.git(912, "commit", "-m", "Something else", "--date", f"{DAY + 60} +0000")
+    assert blamed(shell, home, "HEAD") == [], "the time alone tells nothing"
+
+
+@pytest.mark.slow
 def test_a_quiet_commit_that_is_listed_by_its_own_command_was_made_there(
     shell: Shell, home: Path
 ) -> None:

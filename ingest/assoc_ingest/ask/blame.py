@@ -7,8 +7,9 @@ else is a file, or what git calls a commit. Ambiguous names are errors that list
 - A commit: everything that has its hash is found by the full-text index, where a hash and each
   beginning of it is a word. A command made it that can commit, and printed `[branch hash] subject`,
   or the hash with the subject that it gave. Commands that gave a commit this subject count if git
-  says that it was made then, else as mentions. If the repository is here, edits of its files in the
-  week before count, too.
+  says that it was made then, else as mentions. A commit that was rebased, picked or given another
+  message has the changes and the time of the one that it repeats: who made that one counts. If the
+  repository is here, edits of its files in the week before count, too.
 - A file: the index finds the calls that were given its name, and the path that a call was applied
   to says whether it is this file. A file has several paths: in worktrees and clones of its
   repository, and relative to the directory in which an agent worked.
@@ -48,6 +49,7 @@ GRADES = (
 )
 """The grades of evidence, the strongest first."""
 
+_MAKING = GRADES[:2]
 _SHOWING = GRADES[8:]
 _ORDER = {grade: number for number, grade in enumerate(GRADES)}
 _LONGEST_SHOWN = 240  # letters of a text that is shown
@@ -569,6 +571,8 @@ def evidence_of_commit(
     known.found += _commit_made(connection, known, project)
     known.found += _hash_said(connection, known, project)
     if commit is not None and history is not None:
+        if not any(one.grade in _MAKING for one in known.found):
+            known.found += _made_before(connection, commit, history, project)
         known.found += _commit_content(connection, known, history, project)
     merge = history.merge_of(commit) if history is not None and commit is not None else None
     if history is not None and merge is not None:
@@ -577,6 +581,16 @@ def evidence_of_commit(
     if with_files and commit is not None and history is not None and not has_content:
         known.found += _commit_edits(connection, commit, history, project)
     return known
+
+
+def _made_before(
+    connection: sqlite3.Connection, commit: Commit, history: GitHistory, project: str | None
+) -> Iterator[Evidence]:
+    """Yield who made a commit before it was rebased, picked, or given another message."""
+    for twin in history.twins(commit):
+        for one in _commit_made(connection, _known(twin), project):
+            if one.grade in _MAKING:
+                yield replace(one, grade="committed", text=f"as {twin.hash[:9]}: {one.text}")
 
 
 def _known(commit: Commit) -> CommitEvidence:
@@ -922,7 +936,7 @@ def _pull_request_made(
         yield from by_title
         for commit in merge.commits[:_MERGED_COMMITS]:
             for one in _commit_made(connection, _known(commit), project):
-                if one.grade in ("made", "committed"):
+                if one.grade in _MAKING:
                     yield replace(one, grade="committed")
     yield from _on_branch(connection, merge, opened, project)
 

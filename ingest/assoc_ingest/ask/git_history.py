@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from .. import git
 from ..edits import telling
-from ..fields import from_milliseconds
+from ..fields import from_milliseconds, milliseconds
 from ..paths import is_directory, real_path
 
 _SECONDS = 4.0
@@ -26,6 +26,8 @@ _MOST_RENAMES = 50
 _MOST_FILES = 100
 _MOST_MERGES = 20
 _MOST_MERGED = 200
+_MOST_TWINS = 10
+_DAY = 24 * 3600  # by which the clock of whoever committed may be behind that of the author
 
 _merge_of = re.compile(r"Merge pull request #(\d{1,9}) from ([^\s/]{1,100})/(\S{1,250})").match
 _branch_merged = re.compile(r"Merge branch '([^'\s]{1,250})'").match
@@ -127,6 +129,32 @@ class GitHistory:
         else:
             found = self._ask("diff-tree", "--root", *options, commit.hash, "--")
         return list(dict.fromkeys(telling(_added(found)))) if found is not None else None
+
+    def twins(self, commit: Commit) -> list[Commit]:
+        """Return the other commits that have its changes, written at the same time.
+
+        A commit that is rebased, picked or given another message keeps both. Those that no branch
+        has any more are looked for in the log of references.
+        """
+        seconds = milliseconds(commit.authored_at) // 1000
+        found = self._ask(
+            "log", "--all", "--reflog", "--no-merges", "--format=%at %H",
+            f"--since={seconds - _DAY}", "--",
+        )  # fmt: skip
+        lines = (line.split(" ") for line in (found or "").split("\n") if line)
+        hashes = {hash_ for written, hash_ in lines if written == str(seconds)}
+        others = sorted(hashes - {commit.hash})[:_MOST_TWINS]
+        own = self._changes(commit.hash) if others else []
+        alike = (name for name in others if own and self._changes(name) == own)
+        return [twin for name in alike if (twin := self.commit(name)) is not None]
+
+    def _changes(self, name: str) -> list[str]:
+        """Return the lines that a commit changed, with the names of their files."""
+        found = self._ask(
+            "diff-tree", "--root", "-p", "--unified=0", "--no-color", "--no-ext-diff",
+            "--no-textconv", "--no-renames", name, "--",
+        )  # fmt: skip
+        return [line for line in (found or "").split("\n") if line.startswith(("+", "-"))]
 
     def line(self, path: str, number: int) -> tuple[str, str] | None:
         """Return the commit that a line of a file comes from, and the text of the line.
