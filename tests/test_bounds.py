@@ -90,6 +90,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "ask.fix._dressing": ("colours", "one tag that never ends", "underscores"),
     "ask.fix._is_test": ("dots", "letters", "underscores"),
     "ask.shell._needs_quotes": ("letters", "spaces", "commands of a shell"),
+    "mcp.recall._answers": ("quotes", "letters"),
     "mcp.recall._patched": ("letters", "lines"),
     "terminal._narrow_runs": ("spaces", "words", "letters"),
     "remotes._host": ("letters", "dots", "dashes"),

@@ -195,6 +195,41 @@ def test_how_it_ended_is_said(home: Path, hook: Hook, shell: Shell) -> None:
     assert "0b7c2f4e:2 last command failed (exit 2)\n> make test" in text
 
 
+def test_what_the_user_decided_in_the_last_week_is_told(
+    home: Path, hook: Hook, shell: Shell
+) -> None:
+    def asked(key: str, day: int, name: str, answer: str, **given: Any) -> None:
+        facts = {"sessionId": key, "timestamp": f"2026-01-{day:02d}T10:00:00.000Z"}
+        one, two, three = (f"{key[:3]}{number}" for number in range(3))
+        write(
+            home, f"{PROJECT}/{key}.jsonl", user("sow", one, **facts),
+            assistant([call(key, name, **given)], two, one, id=key, **facts),
+            user([result(key, answer, is_error="want" in answer)], three, two, **facts),
+        )  # fmt: skip
+
+    def chosen(key: str, day: int, begin: str, *pairs: str) -> None:
+        questions = [{"question": pair.split('"')[1], "options": []} for pair in pairs]
+        answer = f"{begin}: {', '.join(pairs)}. You can now continue."
+        asked(key, day, "AskUserQuestion", answer, questions=questions)
+
+    begin, plans = "User has answered your questions", [f"{number}{THIRD[1:]}" for number in "45"]
+    chosen(SESSION, 20, begin, '"Which bed?"="The second"', f'"When?"="Now, {TOKEN}"')
+    chosen(OTHER, 19, "The user doesn't want to proceed", '"Which seed?"="None"')
+    chosen(THIRD, 9, begin, '"Which spade?"="Any"')
+    approved = "User has approved your plan.\n\n## Approved Plan:\n# Sow <peas>\n\n1. Dig"
+    asked(plans[0], 18, "ExitPlanMode", approved)
+    asked(plans[1], 18, "ExitPlanMode", "User has approved it.", plan="# Sow beans\n1. Dig")
+    sync(shell.database, [home])
+    text = hook("session-start", event())
+    assert "\n0b7c2f4e:3 the user answered\n> Which bed? The second · When? Now, " in text
+    assert TOKEN not in text
+    assert ":3 the user approved this plan\n> Sow <peas>\n" in text
+    assert ":3 the user approved this plan\n> Sow beans\n" in text
+    assert "seed" not in text
+    assert "spade" not in text  # long ago
+    assert "Which bed" not in hook("session-start", event(session=SESSION))
+
+
 # -- something was typed --------------------------------------------------------------------------
 
 

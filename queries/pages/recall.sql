@@ -176,6 +176,32 @@ where t.action = 'run'
 order by t.started_at desc, t.id desc
 limit cast(coalesce(nullif(:limit, ''), 20) as integer)
 
+-- name: recall_decisions
+-- What a person decided
+-- In the conversations of the projects :in_projects, a JSON array, the calls after :since that a person
+-- answered: questions, and plans that were approved; at most :limit, the newest first, without the
+-- conversation with the key :session.
+select
+    t.name as tool,
+    t.file_id,
+    r.byte_offset,
+    substr(c.tool_text, 1, 20000) as asked,
+    substr(r.tool_text, 1, 20000) as answered
+from sessions s
+cross join tool_calls t on t.session_id = s.id
+cross join messages c on c.id = t.call_id
+cross join messages r on r.id = t.result_id
+where s.project_id in (select value from json_each(nullif(:in_projects, '')))
+  and s.ended_at >= :since
+  and s.session_key <> coalesce(:session, '')
+  and not exists (select 1 from sessions l where l.id = s.linked_session_id and l.message_count > 0)
+  and t.action = 'ask'
+  and t.status = 'ok'
+  and r.timestamp >= :since
+  and r.copy_of is null
+order by r.timestamp desc, r.id desc
+limit cast(coalesce(nullif(:limit, ''), 3) as integer)
+
 -- name: recall_linked
 -- Conversations that another program recorded, too
 -- Of the sessions with the keys :keys, a JSON array, those that stand for the conversation of another.

@@ -40,6 +40,7 @@ from .. import sql
 from ..ask.query import TOOLS
 from ..ask.refs import Names, short_key
 from ..ask.since import changed_since
+from ..fields import from_milliseconds, milliseconds
 from ..paths import comparable, is_file, is_there, is_windows, slashed
 from ..questions.fit import NOTICE, heading, is_plain, quoted
 from ..secrets.mask import redact
@@ -68,6 +69,9 @@ _BEFORE_COMPACTION = frozenset({"PreCompact", "PreCompress", "SessionEnd"})
 _MASKED = 4_000  # letters of a text that are masked; no more of it is shown
 _patched = re.compile(r"\*\*\* Begin Patch\n\*\*\* \w+ File: (.+)").match
 """The first file of a patch that is given to a command which applies it."""
+_answers = re.compile(r'"([^"]{1,500})"="([^"]{1,500})"').findall
+"""Questions and answers, as Claude Code tells its model."""
+_APPROVED = "\n## Approved Plan:\n"
 _STEPS = 10_000  # of SQLite, between two looks at the clock
 
 
@@ -166,6 +170,8 @@ def printed(event: Event, text: str) -> str:
 _LISTED = 20  # rows that are looked at
 _CONVERSATIONS = 3
 _OPEN = 5
+_DECISIONS = 3
+_WEEK = 7 * 24 * 3600 * 1000  # milliseconds
 _CALLS = 60  # commands and files
 _EDITS = 3  # conversations
 _SAID, _HITS = 2, 2  # conversations, and places in each
@@ -209,13 +215,16 @@ class _Memory:
         self._ids = json.dumps([row["id"] for row in self._projects])
 
     def of_project(self) -> str:
-        """Return what was done last in the project, how it ended, and what is left open."""
+        """Return what was done last in the project, how it ended, what was decided in the week
+        before that, and what is left open."""
         if not self._projects:
             return ""
-        first, *others = self._conversations() or [""]
+        rows = self._last()
+        first, *others = [self._conversation(row) for row in rows[:_CONVERSATIONS]] or [""]
+        end = max((row["ended_at"] or "" for row in rows), default="")
         return _told(
             "What was done in this project before, the newest first.",
-            filter(None, (first, *islice(self._open(), _OPEN), *others)),
+            filter(None, (first, *self._decisions(end), *islice(self._open(), _OPEN), *others)),
         )
 
     def of_prompt(self) -> str:
@@ -384,7 +393,7 @@ class _Memory:
         rows = self._ask("pages/session", session_key=self._event.session)
         return rows.fetchone()  # type: ignore[no-any-return]
 
-    def _conversations(self) -> list[str]:
+    def _last(self) -> list[sqlite3.Row]:
         """Return the last conversations, those on the branch that is checked out first.
 
         One that is resumed knows what was done before it ended.
@@ -396,7 +405,7 @@ class _Memory:
         others = [row for row in rows if row["session_key"] != self._event.session]
         if branch := branch_at(self._event.cwd):
             others.sort(key=lambda row: row["git_branch"] != branch)
-        return [self._conversation(row) for row in others[:_CONVERSATIONS]]
+        return others
 
     def _conversation(self, row: sqlite3.Row) -> str:
         ids = json.dumps([row["id"]])
@@ -413,6 +422,25 @@ class _Memory:
         if (since := changed_since(self._connection, row)) is not None:
             lines.append(since.said())
         return "\n".join(filter(None, lines))
+
+    def _decisions(self, end: str) -> Iterator[str]:
+        """Yield what a person answered or approved in the week before a time."""
+        if not end:
+            return
+        since = from_milliseconds(milliseconds(end) - _WEEK)
+        rows = self._ask(
+            "pages/recall_decisions", in_projects=self._ids, session=self._event.session,
+            since=since, limit=_DECISIONS,
+        )  # fmt: skip
+        for row in rows:
+            answers = _answers(row["answered"])
+            plan = "" if answers else _plan(row["asked"], row["answered"])
+            text = " · ".join(f"{asked} {given}" for asked, given in answers) or plan
+            if text:
+                place = self._place(
+                    row, "the user approved this plan" if plan else "the user answered"
+                )
+                yield f"{place}\n{self._quoted(text, 260)}"
 
     def _open(self) -> Iterator[str]:
         """Yield what is left open, except for conversations: those say how they ended."""
@@ -469,6 +497,18 @@ def _together(connection: sqlite3.Connection, prompt: str) -> str:
             if is_enough and not any(fewer <= some for fewer in chosen):
                 chosen.append(some)
     return " OR ".join(f"({' AND '.join(sorted(some))})" for some in chosen)
+
+
+def _plan(asked: str, answered: str) -> str:
+    """Return the heading of a plan that was approved, empty if there is none."""
+    text = answered.partition(_APPROVED)[2]
+    if not text:
+        try:
+            plan = json.loads(asked).get("plan")
+        except (ValueError, AttributeError, RecursionError):  # it was cut, or is something else
+            plan = None
+        text = plan if isinstance(plan, str) else ""
+    return text.strip().partition("\n")[0].lstrip("# ")
 
 
 def masked(text: str) -> str:
