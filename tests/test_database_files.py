@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cases import SOURCES, home_of, make_database
+from tests.support.cases import SOURCES, home_of
 from tests.support.dump import assert_same, check, connect, dump, rows
 from tests.support.pieces import everything_through_workers
 
@@ -38,6 +38,7 @@ from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.sync.plan import Report, places_of
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
 from assoc_ingest.sync.watch import News
+from assoc_ingest.testing.promises import make_database
 from assoc_ingest.upkeep.forget import Target, forget
 from assoc_ingest.upkeep.rebuild import rebuild, rebuild_into
 from assoc_ingest.upkeep.restore import restore, select_all

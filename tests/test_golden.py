@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.cases import CASES, expected, home_of, readable
+from tests.support.cases import CASES, expected, home_of
 from tests.support.dump import check, connect, dump
 
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import readable
 
 SECRETS = "claude/secrets-stay-in-the-archive"
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from tests.support.child import Child
 from tests.support.dump import assert_same, check, connect, dump, rows
-from tests.support.pieces import read_in_pieces
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -30,6 +29,7 @@ from tests.test_forget import forget_as, forgotten
 
 from assoc_ingest.files import archive, changes, tail
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.promises import read_in_pieces
 from assoc_ingest.upkeep.verify import verify
 
 META = f"projects/-srv-demo/{SESSION}/subagents/agent-a1b2c3d.meta.json"

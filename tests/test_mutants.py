@@ -41,6 +41,7 @@ def test_every_test_that_should_notice_a_bug_is_there() -> None:
 def test_every_package_has_three_bugs() -> None:
     counts = Counter(package_of(file, ROOT) for files in PLACES.values() for file in files)
     packages = {package_of(file, ROOT) for file in (ROOT / changed.PACKAGE).rglob("*.py")}
+    packages.remove("testing")  # what finds the bugs of sources
     assert {package: counts[package] for package in packages if counts[package] < 3} == {}
 
 

@@ -6,6 +6,10 @@ Where a test needs no package that is really installed, it has the two files tha
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -28,6 +32,7 @@ from assoc_ingest.upkeep import status
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
 
+ROOT = Path(__file__).parents[1]
 Fresh = Callable[[], Path]
 CASE = "../../docs/source-template/tests/cases/demonstration"
 PACKAGE = "assoc-ingest-letters 1.0"
@@ -147,6 +152,47 @@ def test_what_a_package_read_stays_when_the_package_goes(
     assert_same(dump(shell.database), before)
     assert shell("search", "frost") == 0
     assert "Which seeds are left" in shell.out
+
+
+@pytest.mark.slow
+def test_the_template_is_built_installed_read_and_tested(home: Path, tmp_path: Path) -> None:
+    """As the author of a package does it, and the user of one."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    template = shutil.copytree(ROOT / "docs" / "source-template", tmp_path / "copy", ignore=ignored)
+    site = tmp_path / "site"
+
+    def run(*command: str, **more: str) -> str:
+        inherited = {name: os.environ[name] for name in os.environ if not name.startswith("PYTEST")}
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=template,
+            env={**inherited, "PYTHONPATH": f"{site}{os.pathsep}{ROOT / 'ingest'}", **more},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    wheels = str(tmp_path / "wheels")
+    run("pip", "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, ".")
+    (wheel,) = Path(wheels).glob("*.whl")
+    run("pip", "install", "--no-deps", "--no-index", "--target", str(site), str(wheel))
+    database = {"ASSOC_INGEST_DB": str(tmp_path / "assoc.db")}
+    run("assoc_ingest", "sync", str(home), **database)
+    assert PACKAGE in run("assoc_ingest", "status", **database)
+    assert "frost" in run("assoc_ingest", "search", "frost", "--source", "letters", **database)
+    expected = template / "tests" / "cases" / "demonstration" / "expected.json"
+    before = expected.read_text("utf-8")
+    expected.unlink()
+    told = run("pytest", "-q", "-p", "no:cacheprovider", ASSOC_GOLDEN="1")
+    assert re.search(r"^\d\d passed", told, re.M), told
+    assert expected.read_text("utf-8") == before
+    module = site / "assoc_ingest_letters.py"
+    code = module.read_text("utf-8")
+    assert "is_message=by in" in code
+    module.write_text(code.replace("is_message=by in", "is_message=by not in"), "utf-8")
+    with pytest.raises(AssertionError, match="a message that does not count"):
+        run("pytest", "-q", "-p", "no:cacheprovider", "-k", "can_be_meant")
 
 
 # -- homes ---------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ import pytest
 from click.testing import CliRunner
 from tests.support.cases import DEMO, homes_of, of_groups
 from tests.support.dump import rows
-from tests.support.pieces import read_in_pieces
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -44,6 +43,7 @@ from assoc_ingest.store.database import snapshot, writing
 from assoc_ingest.store.known_files import known_file
 from assoc_ingest.store.rows import COLUMNS, TABLES, archived
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.promises import read_in_pieces
 from assoc_ingest.upkeep import verify as check_environment
 from assoc_ingest.upkeep import verify as check_rows
 from assoc_ingest.upkeep.rebuild import rebuild

@@ -27,7 +27,6 @@ from tests.faults.amounts import times
 from tests.faults.changing import Home
 from tests.support.child import NOBODY, Child
 from tests.support.dump import assert_same, check, connect, dump
-from tests.support.pieces import read_in_pieces
 from tests.support.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, jsonl, user, write
 
 from assoc_ingest.errors import BusyError, DatabaseError
@@ -45,6 +44,7 @@ from assoc_ingest.sync.watch import (
     until_rescan,
     watch,
 )
+from assoc_ingest.testing.promises import read_in_pieces
 
 Fresh = Callable[[], Path]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="about inotify")

@@ -102,9 +102,10 @@ def _serve(shim: ctypes.CDLL) -> None:
 def _run(
     shim: ctypes.CDLL, arguments: list[str], call: int, error: int, for_ever: bool, is_built: bool
 ) -> tuple[Any, ...]:
-    from tests.support.pieces import every_new_database_is_built, read_in_pieces
+    from tests.support.pieces import every_new_database_is_built
 
     from assoc_ingest.__main__ import main
+    from assoc_ingest.testing.promises import read_in_pieces
 
     with tempfile.TemporaryFile("w+") as words:
         os.dup2(words.fileno(), 1)

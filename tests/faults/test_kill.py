@@ -28,11 +28,7 @@ from tests.faults.changing import (
 )
 from tests.support.child import Child
 from tests.support.dump import check, connect
-from tests.support.pieces import (
-    every_new_database_is_built,
-    everything_through_workers,
-    read_in_pieces,
-)
+from tests.support.pieces import every_new_database_is_built, everything_through_workers
 
 from assoc_ingest.questions.question import Reader
 from assoc_ingest.questions.status import status as current
@@ -41,6 +37,7 @@ from assoc_ingest.store.database import open_reader
 from assoc_ingest.store.rows import Written
 from assoc_ingest.sync.run import CUT_OFF, sync
 from assoc_ingest.sync.watch import Watcher, WatchError, WatchOptions, watch
+from assoc_ingest.testing.promises import read_in_pieces
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
 

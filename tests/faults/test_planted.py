@@ -24,7 +24,6 @@ from tests.faults.changing import (
 )
 from tests.faults.test_failing_reads import assert_any_read_may_fail
 from tests.support.dump import check, connect
-from tests.support.pieces import read_in_pieces
 from tests.support.writing import TRANSCRIPT, jsonl, user, write
 
 from assoc_ingest.derive import refresh
@@ -36,6 +35,7 @@ from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.rows import RowBuffer, Written
 from assoc_ingest.sync import batches
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.promises import read_in_pieces
 
 Bug = Callable[[], Any]
 

@@ -22,7 +22,6 @@ from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 from tests.faults.amounts import times
 from tests.support.cases import DEMO
 from tests.support.dump import check
-from tests.support.pieces import read_in_pieces
 from tests.support.writing import SESSION, user, write
 from tests.test_incremental_equals_full import Homes
 
@@ -43,6 +42,7 @@ from assoc_ingest.fleet.state import place_of
 from assoc_ingest.store import changes
 from assoc_ingest.store.database import locked, open_reader, transaction, writing
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.promises import read_in_pieces
 from assoc_ingest.upkeep import rebuild as upkeep
 from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.rebuild import rebuild

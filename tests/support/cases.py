@@ -14,13 +14,12 @@ for its regular expressions; `is_called_like_a_word`, that its name is found in 
 from __future__ import annotations
 
 import json
-import shutil
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import Dump, Row
+
+from assoc_ingest.testing.promises import copied
 
 DEMO = Path(__file__).parents[1] / "demo"
 """A home of each system, as the documentation shows them."""
@@ -55,14 +54,6 @@ of_groups = pytest.mark.parametrize(
 )
 """Tests all groups, of which a run without slow tests has a few: logs, documents, a database."""
 
-_HIDDEN = {"head_hash", "tail_hash", "prefix_crc", "archived", "source_id"}
-_NOT_SHOWN = {"sources", "usage", "statements"}  # seen in what becomes of them
-_MOSTLY_ZERO = {
-    *("generation", "partial", "copied_message_count"),
-    *("repeated_count", "copied_count", "repeated_call_count"),
-}
-_FIRST = ("sessions", "subagents", "projects", "messages", "tool_calls", "responses")
-
 
 def told_by_sources(key: str) -> dict[str, Any]:
     """Return what the `source.json` of each source says under this key, by source."""
@@ -76,11 +67,7 @@ def told_by_sources(key: str) -> dict[str, Any]:
 
 def home_of(case: str, place: Path, name: str = "home") -> Path:
     """Copy the home of a case to `place` and return where it is."""
-    home = Path(shutil.copytree(SOURCES / case / "home", place / name))
-    for script in [*home.rglob("*.db.sql"), *home.rglob("*.sqlite.sql")]:
-        make_database(script.with_suffix(""), script.read_text("utf-8"))
-        script.unlink()
-    return home
+    return copied(SOURCES / case, place / name)
 
 
 def homes_of(group: str, place: Path) -> list[Path]:
@@ -88,69 +75,5 @@ def homes_of(group: str, place: Path) -> list[Path]:
     return [home_of(case, place, case.replace("/", "-")) for case in GROUPS[group]]
 
 
-def make_database(path: Path, script: str) -> None:
-    """Make a database as its program leaves it: closed, with a log that is gone."""
-    connection = sqlite3.connect(path)
-    connection.execute("pragma journal_mode = wal")
-    connection.executescript(script)
-    connection.close()
-
-
 def expected(case: str) -> Path:
     return SOURCES / case / "expected.json"
-
-
-def readable(dump: Dump) -> str:
-    """Return the rows as JSON to be read by people: a row is a line."""
-    files = {_file_name(row): row for row in dump["files"]}
-    tables = {}
-    order = [*_FIRST, *sorted(dump.keys() - set(_FIRST) - _NOT_SHOWN)]
-    for table in order:
-        grouped: dict[str, list[str]] = {}
-        for row in sorted(dump[table], key=_place):
-            file = row.get("file_id", "")
-            shown = _shown(row, file, files.get(file, {}) if table != "files" else {})
-            if table == "line_types":  # every type of line of every file has one
-                shown.pop("first_offset", None)
-            grouped.setdefault(file or "", []).append(json.dumps(shown, ensure_ascii=False))
-        if grouped:
-            tables[table] = grouped
-    return "{\n" + ",\n".join(f"{json.dumps(t)}: {_body(g)}" for t, g in tables.items()) + "\n}\n"
-
-
-def _body(grouped: dict[str, list[str]]) -> str:
-    def rows(lines: list[str], indent: str) -> str:
-        return "[\n" + ",\n".join(f"{indent}  {line}" for line in lines) + f"\n{indent}]"
-
-    if list(grouped) == [""]:
-        return rows(grouped[""], "")
-    parts = [f"  {json.dumps(file)}: {rows(lines, '  ')}" for file, lines in grouped.items()]
-    return "{\n" + ",\n".join(parts) + "\n}"
-
-
-def _file_name(row: Row) -> str:
-    return f"{row['path']}:{row['generation']}" if row["generation"] else row["path"]
-
-
-def _place(row: Row) -> tuple[Any, ...]:
-    if "subtype" in row:
-        return repr(row["count"]), row["file_id"], row["subtype"], row["type"]
-    return row.get("byte_offset") or 0, row.get("block") or 0
-
-
-def _shown(row: Row, file: str, file_row: Row) -> Row:
-    shown = {}
-    for column, value in row.items():
-        if column in ("session_id", "subagent_id") and column in file_row:
-            is_hidden = value == file_row[column]  # null is shown where the file has one
-        else:
-            is_hidden = value is None or column in _HIDDEN or column == "file_id"
-        is_flag = column.startswith(("is_", "has_")) or column in _MOSTLY_ZERO
-        if is_hidden or (is_flag and not value):
-            continue
-        if isinstance(value, str) and file and value.startswith(f"{file}:"):
-            value = value.removeprefix(f"{file}:")
-        if column == "reason" and value.startswith("not JSON"):
-            value = "not JSON"  # the rest are the words of orjson, of this version
-        shown[column] = value
-    return shown

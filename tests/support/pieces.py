@@ -17,20 +17,6 @@ from assoc_ingest.store import database
 
 
 @contextmanager
-def read_in_pieces(chunk: int, batch: int) -> Iterator[None]:
-    """Read `chunk` bytes at a time and commit after about `batch` of them."""
-    with (
-        patch("assoc_ingest.files.tail.CHUNK", chunk),
-        patch("assoc_ingest.store.batch.BATCH_BYTES", batch),
-        patch("assoc_ingest.store.batch.FILE_BYTES", 0),
-        patch("assoc_ingest.store.rows._FLUSH_BYTES", chunk * 2),
-        patch("assoc_ingest.store.batch._INDEXED_AT_ONCE", 40),
-        patch("assoc_ingest.store.batch._DELETED_AT_ONCE", 25),
-    ):
-        yield
-
-
-@contextmanager
 def every_new_database_is_built() -> Iterator[None]:
     """Build new databases beside their place, however little there is to read."""
     with patch("assoc_ingest.sync.run.WORTH_BUILDING", 0):

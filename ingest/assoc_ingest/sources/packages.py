@@ -10,11 +10,11 @@ named by `status` and by each sync.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from string import ascii_lowercase, digits
 from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin
 
 from ..fields import orjson, sample
@@ -35,7 +35,7 @@ from ..source import (
 
 GROUP = "assoc_ingest.sources"
 
-_is_name = re.compile(r"[a-z][a-z0-9_-]{1,39}").fullmatch
+_LETTERS = frozenset(ascii_lowercase + digits + "-_")
 _LARGEST = 2**63  # integers of SQLite have 64 bits
 _T = TypeVar("_T")
 
@@ -93,7 +93,7 @@ class _RefusedError(Exception):
 
 
 def _checked(name: str, source: Any) -> Source:
-    if not _is_name(name):
+    if not (2 <= len(name) <= 40 and name[0].isalpha() and _LETTERS.issuperset(name)):
         raise _RefusedError("its name must have 2 to 40 lower-case letters, digits, - or _")
     contract = getattr(source, "contract", None)
     if contract != CONTRACT:
