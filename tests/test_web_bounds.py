@@ -203,7 +203,7 @@ def test_a_prefix_of_very_many_conversations_lists_the_first(site: Callable[[Fil
 
     page = site(fill).get("/db/-/session/0b7c2f4e")
     assert page.status == 300
-    assert "500 sessions begin with '0b7c2f4e'. The first 100:" in page.words
+    assert "500 conversations begin with '0b7c2f4e'. The first 100:" in page.words
     assert len(page.links("/-/session/")) == 100
     assert len(page.text) < 300_000
 

@@ -281,6 +281,22 @@ def test_the_first_page_has_the_newest_conversations_projects_and_days(site: Sit
     assert "All conversations (4)" in page.words
 
 
+def test_short_conversations_are_folded_behind_the_others(made: Callable[[Fill], Site]) -> None:
+    """One prompt at most, and no tool: often a script that tried the agent."""
+
+    def fill(rows: Rows) -> None:
+        for key, prompts, calls in (("a", 1, 0), ("b", 2, 0), ("c", 0, 1), ("d", 0, 0)):
+            rows.session(key, title=key, message_count=2, prompt_count=prompts,
+                         tool_call_count=calls)  # fmt: skip
+
+    page = made(fill).get("/")
+    others, _, folded = page.text.partition("<details")
+    assert "2 short conversations: one prompt at most, and no tool" in page.words
+    assert {key for key in "abcd" if f"/-/session/{key}" in others} == {"b", "c"}
+    assert {key for key in "abcd" if f"/-/session/{key}" in folded} == {"a", "d"}
+    assert "All conversations (4)" in page.words
+
+
 def test_the_first_page_leaves_out_projects_that_are_not_on_this_disk(
     made: Callable[[Fill], Site],
 ) -> None:

@@ -259,7 +259,7 @@ def test_a_hit_in_a_result_or_a_subagent_opens_where_it_stands(demo: Site) -> No
 @pytest.mark.parametrize(
     ("address", "status", "text"),
     [
-        ("/demo/-/session/nix", 404, "No session matches 'nix'."),
+        ("/demo/-/session/nix", 404, "No conversation matches 'nix'."),
         (f"{FROST}?_after=99999999", 200, "This conversation has no message 99999999"),
         (f"{FROST}?at=x", 400, "'x' is not the place of a message"),
         (f"{FROST}?at=0", 400, "Lines are counted from 1"),

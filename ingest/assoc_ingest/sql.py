@@ -49,7 +49,7 @@ GROUPS = {
     "cost": "Usage and cost",
     "activity": "Activity",
     "open": "Open work",
-    "sessions": "Sessions, projects and teams",
+    "sessions": "Conversations, projects and teams",
     "database": "The database",
 }
 """The headings of the reports, in the order in which they are shown."""

@@ -1,6 +1,6 @@
 -- Links
--- Pull requests, frames and worktrees of sessions, newest first. Links that were removed from the
--- only list that had them are shown only with :gone.
+-- Pull requests, frames and worktrees of conversations, newest first. Links that were removed from
+-- the only list that had them are shown only with :gone.
 select
     i.kind,
     i.url,

@@ -1,8 +1,8 @@
 -- Open items
 -- Unfinished tasks and todos, unread inbox messages, unanswered plans, accepted plans without an
--- edit after them, and sessions that ended with an error or are unfinished (except
--- unanswered test calls and empty answers); by project, newest first. Without :all, only items at
--- most 30 days older than the newest session. :branch is the last one of their conversation.
+-- edit after them, and conversations that ended with an error or are unfinished (except unanswered
+-- test calls and empty answers); by project, newest first. Without :all, only items at most 30 days
+-- older than the newest conversation. :branch is the last one of their conversation.
 with newest as materialized (
     -- Not the clock: a database may be of another time or machine.
     select strftime('%Y-%m-%dT%H:%M:%fZ', max(ended_at), '-30 days') as since

@@ -1,6 +1,6 @@
 -- Plans
--- Newest first, with the session that wrote the plan, if known, and whether the plan was accepted.
--- Plans without a file have the channel transcript.
+-- Newest first, with the conversation that wrote the plan, if known, and whether the plan was
+-- accepted. Plans without a file have the channel transcript.
 select
     i.title,
     i.status,

@@ -1,10 +1,10 @@
 -- Projects
 -- Directories in which agents worked, the newest activity first. Directories that are not on this
 -- machine (on_disk is 0) are shown only with :all. A directory that several agents or homes know is
--- one row with the sessions of all, and source lists their kinds. session_count counts the sessions
--- that the list of sessions shows, and sessions_with_worktrees those of a repository and its
--- worktrees. Projects that were removed from the only list that had them are shown only with :gone
--- or :all.
+-- one row with the conversations of all, and source lists their kinds. session_count counts the
+-- conversations that the list of conversations shows, and sessions_with_worktrees those of a
+-- repository and its worktrees. Projects that were removed from the only list that had them are
+-- shown only with :gone or :all.
 with shown as materialized (
     select s.project_id, count(*) as session_count
     from sessions s

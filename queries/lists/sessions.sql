@@ -1,10 +1,11 @@
--- Sessions
--- Conversations, newest first. Sessions that have no messages, only sidechains, or only side files
--- are shown only with :all, and sessions that were removed from the only list that had them only
--- with :gone. A conversation recorded both by an app and by its agent is one row, that of the agent,
--- and source names both; the app's own row is shown with :all, or if :source asks for it. :since and
--- :until keep sessions that were active at any time between them, :branch sessions with a message on
--- that branch. The output is a lower bound if responses are partial, without a final count.
+-- Conversations
+-- Conversations, newest first. Conversations that have no messages, only sidechains, or only side
+-- files are shown only with :all, and conversations that were removed from the only list that had
+-- them only with :gone. A conversation recorded both by an app and by its agent is one row, that of
+-- the agent, and source names both; the app's own row is shown with :all, or if :source asks for
+-- it. :since and :until keep conversations that were active at any time between them, :branch
+-- conversations with a message on that branch. The output is a lower bound if responses are
+-- partial, without a final count.
 select
     s.session_key,
     s.title,

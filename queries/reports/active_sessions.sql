@@ -1,5 +1,5 @@
--- Active sessions
--- Sessions according to their hook events: which are active, and how many subagents each is
+-- Active conversations
+-- Conversations according to their hook events: which are active, and how many subagents each is
 -- running.
 -- Group: open
 select

@@ -1,6 +1,6 @@
--- Forked sessions
--- Sessions that begin with the conversation of another session, because they resumed it elsewhere
--- or branched off. Copied lines are shown once, in the original.
+-- Forked conversations
+-- Conversations that begin with the messages of another one, because they resumed it elsewhere or
+-- branched off. Copied lines are shown once, in the original.
 -- Group: sessions
 select
     s.title,

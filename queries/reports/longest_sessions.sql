@@ -1,6 +1,6 @@
--- Longest sessions
--- The :limit sessions (default 20) with the most prompts; hours includes pauses. The output is a
--- lower bound if some responses are partial, without a final count.
+-- Longest conversations
+-- The :limit conversations (default 20) with the most prompts; hours includes pauses. The output is
+-- a lower bound if some responses are partial, without a final count.
 -- Group: sessions
 select
     s.title,

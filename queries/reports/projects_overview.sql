@@ -1,7 +1,8 @@
 -- Projects at a glance
--- Sessions, prompts, tool calls and tokens of each project, the newest activity first. A worktree is
--- a project of its own; sessions_with_worktrees has the sessions of a repository and its worktrees.
--- The output is a lower bound if some responses are partial, without a final count.
+-- Conversations, prompts, tool calls and tokens of each project, the newest activity first. A
+-- worktree is a project of its own; sessions_with_worktrees has the conversations of a repository
+-- and its worktrees. The output is a lower bound if some responses are partial, without a final
+-- count.
 -- Group: sessions
 with own as materialized (
     select

@@ -1,5 +1,5 @@
--- Recent sessions
--- Sessions of the last :days days (default 7), newest first.
+-- Recent conversations
+-- Conversations of the last :days days (default 7), newest first.
 -- Group: sessions
 select
     s.title,

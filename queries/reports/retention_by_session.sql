@@ -1,6 +1,6 @@
--- Sessions that the agent will delete
--- Sessions with files that an agent is due to delete within :days (default 7), or that only this
--- database still has; the most urgent first.
+-- Conversations that the agent will delete
+-- Conversations with files that an agent is due to delete within :days (default 7), or that only
+-- this database still has; the most urgent first.
 -- Group: database
 select
     r.session,

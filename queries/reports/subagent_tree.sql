@@ -1,6 +1,6 @@
--- Subagents of a session as a tree
--- The subagents of a session, each below the agent that spawned it, with how the link was found.
--- :session is the beginning of a session's key.
+-- Subagents of a conversation as a tree
+-- The subagents of a conversation, each below the agent that spawned it, with how the link was
+-- found. :session is the beginning of a conversation's key.
 -- Group: activity
 with recursive tree (id, depth, indent, path) as (
     select

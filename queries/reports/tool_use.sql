@@ -1,7 +1,7 @@
 -- Tool calls, failures and durations
 -- Calls of each tool, how many failed, how many a person declined, how long they took, and how many
--- letters they returned. Copies of a call in forked sessions count once. :project and :session limit
--- the calls to a project or a session, :since and :until to a time.
+-- letters they returned. Copies of a call in forked conversations count once. :project and :session
+-- limit the calls to a project or a conversation, :since and :until to a time.
 -- Group: activity
 with calls as materialized (
     select

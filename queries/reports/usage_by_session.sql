@@ -1,6 +1,6 @@
--- Usage by session
--- Tokens and cost of each session, including subagents, the most expensive first. The cost that an
--- application states itself is shown, too.
+-- Usage by conversation
+-- Tokens and cost of each conversation, including subagents, the most expensive first. The cost
+-- that an application states itself is shown, too.
 -- Group: cost
 with used as materialized (
     select

@@ -1,7 +1,7 @@
 -- Why tools disagree on token counts
 -- The same transcripts of each agent counted in five ways: every line; each response once per file;
 -- each response once, without subagents; once, without subagents that have no file; and once, as in
--- all other reports. Then the sessions whose usage the agent states itself: as counted, and as
+-- all other reports. Then the conversations whose usage the agent states itself: as counted, and as
 -- stated. usage_duplicates lists the differences.
 -- Group: cost
 select

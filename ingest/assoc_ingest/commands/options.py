@@ -405,7 +405,7 @@ def pager_option(command: Callable[P, R]) -> Callable[P, R]:
         is_flag=True,
         expose_value=False,
         callback=_remember_no_pager,
-        help="Never show what is longer than the terminal in a pager.",
+        help="Do not show long output in a pager.",
     )(command)
 
 

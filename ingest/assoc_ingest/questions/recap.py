@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from .question import Field, FilterFields, Reader, Size, question
 from .recent import Said, ending, where_of
@@ -345,7 +345,7 @@ def _done(
                     one["partial"] or one["unpriced"] for one in usage.get(place, ())
                 ),
                 outcome=None,
-                is_short=row["prompt_count"] <= 1 and not row["tool_call_count"],
+                is_short=is_short(row),
                 _session=session,
                 _repository=home["repository_id"],
                 _path=home["repository_path"] or home["path"],
@@ -359,6 +359,11 @@ def _done(
     done.sort(key=lambda one: (one.ended or "", one._session), reverse=True)
     done.sort(key=lambda one: (one.day or "", newest[one.day, one._repository]), reverse=True)
     return done, usage
+
+
+def is_short(session: Mapping[str, Any] | sqlite3.Row) -> bool:
+    """Was it a single question, or the call of a script?"""
+    return session["prompt_count"] <= 1 and not session["tool_call_count"]
 
 
 def as_commit(reader: Reader, row: sqlite3.Row, made: MadeCommit, names: Names) -> Commit:

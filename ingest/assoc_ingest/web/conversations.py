@@ -19,6 +19,7 @@ from ..ask.filters import Filters, nothing
 from ..ask.projects import find_projects
 from ..questions.list import count, find_list, parameters, with_costs
 from ..questions.question import Reader, named
+from ..questions.recap import is_short
 from ..terminal import one_line
 from . import pages, reports, serve
 from . import usage as charts
@@ -322,8 +323,11 @@ def _read_front(connection: sqlite3.Connection) -> dict[str, object]:
         total = count_of(connection, Filters())
     projects = [pages.brief(row) for row in sql.ask(connection, "pages/dashboard_projects")]
     here = [row for row in projects if row["path"] is None or row["on_disk"] != 0]
+    short = [row for row in conversations if is_short(row)]
+    short = [] if len(short) == len(conversations) else short
     return {
-        "rows": conversations,
+        "rows": [row for row in conversations if row not in short],
+        "short": short,
         "total": total,
         "several": len({row["labels"] for row in conversations}) > 1,
         "projects": here[:PROJECTS],

@@ -457,11 +457,11 @@ def find(connection: sqlite3.Connection, prefix: str, path: Callable[[str], str]
         return refs.find_key(connection, prefix)
     except NotFoundError as error:
         near = refs.nearest_keys(connection, prefix)
-        message = f"No session matches {prefix!r}." + (" The nearest keys:" if near else "")
+        message = f"No conversation matches {prefix!r}." + (" The nearest keys:" if near else "")
         raise PageError(404, message, [(key, path(key)) for key in near], prefix) from error
     except UsageError as error:
         rows = refs.sessions_beginning_with(connection, prefix)
-        word = "sessions" if rows else "subagents"
+        word = "conversations" if rows else "subagents"
         links = [
             (
                 f"{row['title'] or '(untitled)'} · {terminal.moment(row['ended_at'])} · "
