@@ -435,6 +435,97 @@ def test_how_it_was_counted_can_be_read_without_a_mouse(site: Callable[[Fill], S
     assert "dd title=" not in page.text
 
 
+# -- turns and calls -----------------------------------------------------------------------------
+
+
+def taken(page: Page) -> dict[str, str]:
+    """Return what each prompt of a page says of its turn, by the text of the prompt."""
+    found = re.findall(r'<article class="ai-typed.*?</article>', page.text, re.DOTALL)
+    texts = [re.findall(r'"ai-prose"><pre[^>]*>(.*?)</pre>', one)[0] for one in found]
+    facts = [re.findall(r'ai-turn"[^>]*>(.*?)</span></span>', one) for one in found]
+    return {
+        text: " · ".join(re.findall(r"<span>([^<]*)", fact[0])) if fact else ""
+        for text, fact in zip(texts, facts, strict=True)
+    }
+
+
+def test_a_turn_has_its_tokens_and_cost_with_those_of_its_subagents(
+    site: Callable[[Fill], Site],
+) -> None:
+    """A subagent works until the next turn; what cannot be counted whole is marked."""
+
+    def fill(rows: Rows) -> None:
+        session, file = rows.session(KEY)
+        place = 0
+
+        def answer(model: str = "seal", **more: object) -> None:
+            nonlocal place
+            place = rows.message(file, "text", "Done.")
+            offset = rows.get("messages", place, "byte_offset")
+            rows.add(
+                "responses", **{
+                    "model": model, "timestamp": "2026-01-20T10:00:00.000Z",
+                    "input_tokens": 0, "output_tokens": 1000,
+                    "session_id": session, "file_id": file, "byte_offset": offset,
+                    "byte_length": 1, "response_key": f"r{place}", **more,
+                }
+            )  # fmt: skip
+
+        rows.add("prices", model="seal", input=1_000_000, output=10_000_000)
+        rows.message(file, "prompt", "Dig")
+        call, _ = rows.call(file, "Task", {"description": "weigh"}, "weighed")
+        agents = [None]
+        for name in ("outer", "inner"):
+            agents.append(
+                rows.add("subagents", agent_key=name, session_id=session, source_id=rows.source,
+                         spawned_by=call if name == "outer" else None, parent_id=agents[-1])
+            )  # fmt: skip
+        answer()
+        rows.message(file, "queued_prompt", "Deeper")
+        answer()
+        rows.message(file, "prompt", "Sow")
+        answer(subagent_id=agents[1])
+        answer(subagent_id=agents[2])
+        answer(partial=1)
+        rows.message(file, "prompt", "Rest")
+        answer("unknown")
+        rows.message(file, "prompt", "Go")
+
+    page = site(fill).get(HERE)
+    facts = taken(page)
+    assert facts["Dig"] == "4.0 k out · $0.04"
+    assert facts["Deeper"] == ""
+    assert facts["Sow"] == "≥1.0 k out · ≥$0.01"
+    assert facts["Rest"] == "1.0 k out · cost unknown"
+    assert facts["Go"] == ""
+    assert "≥$0.05" in page.words  # the sum, in the header
+
+
+def test_calls_that_were_made_before_any_result_stand_together(
+    site: Callable[[Fill], Site],
+) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        rows.message(file, "prompt", "Dig")
+        made = [
+            (name, rows.message(file, "tool_use", "{}")) for name in ("first", "second", "third")
+        ]
+        for name, call in made:
+            result = rows.message(file, "tool_result", name)
+            rows.add(
+                "tool_calls", name=name, status="ok", call_id=call, result_id=result,
+                file_id=file, tool_use_id=name,
+            )  # fmt: skip
+        rows.call(file, "alone", {}, "done")
+        rows.call(file, "after", {}, "done")
+
+    page = site(fill).get(HERE)
+    assert re.findall(r'aria-label="(\d calls at once)"', page.text) == ["3 calls at once"]
+    group = page.text.partition('class="ai-group"')[2].partition("\n</div>\n")[0]
+    assert re.findall(r"<summary><b>(\w+)</b>", group)[:3] == ["first", "second", "third"]
+    assert page.text.count("<div") == page.text.count("</div>")
+
+
 # -- new lines -----------------------------------------------------------------------------------
 
 

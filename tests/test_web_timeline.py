@@ -192,9 +192,12 @@ def test_waiting_for_a_person_is_not_work(site: Callable[[Fill], Site]) -> None:
         rows.message(file, "prompt", "Sow", timestamp=at(501))
         rows.message(file, "text", "Sown.", timestamp=at(502))
 
-    page = site(fill).get(f"{HERE}/timeline")
+    filled = site(fill)
+    page = filled.get(f"{HERE}/timeline")
     assert [row.partition(" ")[2] for row in turns(page)] == ["Dig 3 min 2 calls", "Sow 1 min"]
     assert page.words.count("4 min of activity") == 1
+    said = re.findall(r'ai-turn"[^>]*><span>([^<]*)', filled.get(HERE).text)
+    assert said == ["3 min", "1 min"]  # so does the prompt on the page of the conversation
 
 
 def test_a_pause_takes_no_more_room_than_a_gap() -> None:

@@ -124,8 +124,8 @@ order by m.byte_offset
 -- name: timeline_calls
 -- When the calls of a conversation ran
 -- Calls of the conversation :session and its subagents, with the time that each took. Those that
--- repeat a call of another file are left out, as in the counts of a session. :limit ends after so
--- many.
+-- repeat a call of another file are left out, as in the counts of a session. :waits leaves those for
+-- which a person was waited: questions and declined calls. :limit ends after so many.
 select
     substr(t.name, 1, 100) as name,
     t.action,
@@ -143,7 +143,41 @@ left join messages m on m.id = t.call_id
 where t.session_id = :session
   and t.name is not null
   and m.copy_of is null
+  and (coalesce(:waits, '') = '' or t.status = 'declined' or t.action = 'ask')
 limit cast(coalesce(nullif(:limit, ''), -1) as integer)
+
+-- name: turn_responses
+-- Where the responses of a conversation are
+-- Of the conversation :session and its subagents, each once. :limit ends after so many.
+select r.id, r.file_id, r.byte_offset, r.subagent_id
+from responses r
+where r.session_id = :session
+limit cast(coalesce(nullif(:limit, ''), -1) as integer)
+
+-- name: turn_usage
+-- Tokens and cost of turns
+-- By turn and model: :responses is a JSON array of the number of a turn and the id of a response in
+-- it. The last columns are what an estimate of the partial ones follows from: see usage_partial.
+select
+    j.value ->> 0 as turn,
+    c.model,
+    count(*) as responses,
+    sum(c.input_tokens) as input_tokens,
+    sum(c.output_tokens) as output_tokens,
+    sum(c.cache_read_tokens) as cache_read_tokens,
+    sum(c.cache_write_tokens) as cache_write_tokens,
+    round(sum(c.cost_microusd) / 1000000.0, 6) as cost_usd,
+    sum(c.cost_microusd is null) as unpriced,
+    sum(c.partial) as partial,
+    sum(iif(c.partial = 1, c.written_bytes is null, 0)) as unmeasured,
+    sum(iif(c.partial = 1 and c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
+    sum(iif(c.partial = 1, c.written_bytes, 0)) as written_bytes,
+    sum(iif(c.partial = 1 and c.written_bytes is not null, c.output_tokens * c.output_price, 0))
+        as begun_worth,
+    sum(iif(c.partial = 1, c.written_bytes * c.output_price, 0)) as written_worth
+from json_each(nullif(:responses, '')) j
+cross join response_costs c on c.id = j.value ->> 1
+group by turn, c.model
 
 -- name: first_own_message
 -- Where a fork becomes new

@@ -8,11 +8,11 @@ import sqlite3
 from base64 import b64decode
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from tempfile import SpooledTemporaryFile
 from threading import Lock
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
@@ -39,13 +39,22 @@ from ..ask.excerpt import FindResult, find
 from ..ask.export import Choice, ExportedConversation
 from ..ask.refs import KeyMatch, Lines
 from ..ask.since import Since, changed_since
-from ..ask.usage import spent_of
+from ..ask.usage import Rates, rates, spent, spent_of
 from ..errors import ArchiveError, NotFoundError
 from ..records import ASK, EDIT
 from ..terminal import one_line
 from . import conversations, pages, urls
 from . import entries as export
-from .entries import Entries, Entry, Nested, folded_copies, nested_in, set_links, with_beginning
+from .entries import (
+    Entries,
+    Entry,
+    Nested,
+    TurnFacts,
+    folded_copies,
+    nested_in,
+    set_links,
+    with_beginning,
+)
 from .html import LARGEST, marked_html
 from .pages import MOST_LINKS, PageError
 from .urls import BlockPlace, Link, Paths, Permalinks, with_query
@@ -830,9 +839,14 @@ class Reader:
         page = Stretch(first, *until or [first])
         mapper = Mapper(self._conversation, self._subagent, self._files, address, page_of)
         made = mapper.map(page)
-        for one in entries:
-            for entry in (one, *one.entries):
-                entry.steps = made.steps.get(entry.id)
+        every = [entry for one in entries for entry in (one, *one.entries)]
+        turns = {}
+        if self._subagent is None:
+            prompts = {entry.id for entry in every if entry.shape == "typed"}
+            turns = _TimelineReader(self._conversation, self._path).facts(prompts)
+        for entry in every:
+            entry.steps = made.steps.get(entry.id)
+            entry.turn = turns.get(entry.id)
         return made
 
     def _linked(
@@ -1465,18 +1479,14 @@ class _TimelineReader:
     def page(self, number: int) -> Timeline:
         """Return a page; raise PageError if it does not exist."""
         rows = self._ask("map_prompts")
-        # A queued prompt is typed while a turn runs, and belongs to that turn.
-        begins = (row for row in rows if row["kind"] != "queued_prompt" and not row["is_copy"])
-        prompts = sorted(
-            (*self._order(row), row["id"]) for row in begins if row["file_id"] in self._ranks
-        )
+        prompts = self._prompts(rows)
         first = (number - 1) * TURNS
         if first and first >= len(prompts):
             links = [("The timeline from the beginning", f"{self._here}/timeline")]
             raise PageError(404, f"The timeline has no page {number:,}.", links)
         calls = self._ask("timeline_calls")
         own = [row for row in calls if row["subagent_id"] is None and row["file_id"] in self._ranks]
-        turns = self._turns(prompts, first)
+        turns = self._turns(prompts, first, TURNS)
         starts = [one[:2] for one in prompts[first : first + TURNS]]
         if not first and (before := self._before(own, starts)):
             turns, starts = [before, *turns], [(-1, 0), *starts]
@@ -1492,17 +1502,97 @@ class _TimelineReader:
             max(len(rows), len(calls)) < _MOST_READ,
         )  # fmt: skip
 
-    def _ask(self, query: str) -> list[sqlite3.Row]:
+    def facts(self, messages: Collection[int]) -> dict[int, TurnFacts]:
+        """Return what the turns that begin with these messages took, used and cost.
+
+        A response of a subagent counts in the turn whose call spawned it, however deep that is.
+        """
+        prompts = self._prompts(self._ask("map_prompts"))
+        numbers = [number for number, one in enumerate(prompts) if one[2] in messages]
+        if not numbers:
+            return {}
+        first, behind = numbers[0], numbers[-1] + 1
+        turns = self._turns(prompts, first, behind - first)
+        starts = [one[:2] for one in prompts[first:behind]]
+        end = prompts[behind][:2] if behind < len(prompts) else None
+        for _ in self._calls(self._ask("timeline_calls", waits=1), turns, starts, end):
+            pass  # it notes in the turns when they waited
+        used = self._used(starts, end)
+        rate = rates(self._connection) if any(row["partial"] for row in chain(*used)) else None
+        return {
+            prompts[first + number][2]: self._words(turn, used[number], rate)
+            for number, turn in enumerate(turns)
+        }
+
+    def _words(self, turn: Turn, rows: Sequence[sqlite3.Row], rate: Rates | None) -> TurnFacts:
+        if not rows:
+            return TurnFacts([turn.took] if turn.took else [], "")
+        known = spent(self._connection, rows, rate)
+        sums: Counter[str] = Counter()
+        for row in rows:
+            sums.update({name: row[name] for name in row.keys() if name.endswith("_tokens")})  # noqa: SIM118
+        tokens, cost = known.tokens(known.output_tokens), known.cost() or "cost unknown"
+        words = [word for word in (turn.took, tokens, cost) if word]
+        return TurnFacts(words, known.words(sums).get("tokens", ""))
+
+    def _used(self, starts: list[LineOrder], end: LineOrder | None) -> list[list[sqlite3.Row]]:
+        """Return what each of some turns in a row used, by model; nothing where it is too much."""
+        used: list[list[sqlite3.Row]] = [[] for _ in starts]
+        responses = self._ask("turn_responses")
+        if len(responses) >= _MOST_READ:
+            return used
+        spawned = self._spawned()
+        chosen = []
+        for row in responses:
+            agent = row["subagent_id"]
+            is_own = agent is None and row["file_id"] in self._ranks
+            order = self._order(row) if is_own else spawned.get(agent)
+            if order is None or order < starts[0] or (end is not None and order >= end):
+                continue
+            chosen.append((bisect_right(starts, order) - 1, row["id"]))
+        for row in sql.ask(self._connection, "pages/turn_usage", responses=json.dumps(chosen)):
+            used[row["turn"]].append(row)
+        return used
+
+    def _spawned(self) -> dict[int, LineOrder]:
+        """Return where the subagents were spawned, those of subagents with the outermost one."""
+        agents = {agent.agent_key: agent for agent in self._conversation.subagents}
+        calls = {}
+        for agent in agents.values():
+            outer, seen = agent, {agent.agent_key}
+            while outer.parent in agents and outer.parent not in seen:
+                seen.add(outer.parent)
+                outer = agents[outer.parent]
+            if outer.call_id is not None:
+                calls[agent.id] = outer.call_id
+        rows = urls.rows(self._connection, set(calls.values()))
+        return {
+            agent: (self._ranks[rows[call].place.file], rows[call].place.offset)
+            for agent, call in calls.items()
+            if call in rows and rows[call].place.file in self._ranks
+        }
+
+    def _prompts(self, rows: Iterable[sqlite3.Row]) -> list[tuple[int, int, int]]:
+        """Return the prompts that begin a turn, in order: rank of the file, offset, id."""
+        # A queued prompt is typed while a turn runs, and belongs to that turn.
+        begins = (row for row in rows if row["kind"] != "queued_prompt" and not row["is_copy"])
+        return sorted(
+            (*self._order(row), row["id"]) for row in begins if row["file_id"] in self._ranks
+        )
+
+    def _ask(self, query: str, **more: object) -> list[sqlite3.Row]:
         session = self._conversation.session["id"]
-        rows = sql.ask(self._connection, f"pages/{query}", session=session, limit=_MOST_READ)
+        rows = sql.ask(
+            self._connection, f"pages/{query}", session=session, limit=_MOST_READ, **more
+        )
         return rows.fetchall()
 
     def _order(self, row: sqlite3.Row) -> LineOrder:
         return self._ranks[row["file_id"]], row["byte_offset"]
 
-    def _turns(self, prompts: Sequence[tuple[int, int, int]], first: int) -> list[Turn]:
-        """Return the turns of a page, with the times of their first and last messages."""
-        some = prompts[first : first + TURNS]
+    def _turns(self, prompts: Sequence[tuple[int, int, int]], first: int, count: int) -> list[Turn]:
+        """Return some turns, with the times of their first and last messages."""
+        some = prompts[first : first + count]
         lasts = [
             self._last(one, prompts[number] if number < len(prompts) else None)
             for number, one in enumerate(some, start=first + 1)

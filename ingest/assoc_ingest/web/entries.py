@@ -12,6 +12,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files as resources
 from itertools import islice
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -59,6 +60,13 @@ _MOST_PICTURES = 200  # on one page
 _OPEN = 1_500  # letters of what is said that stand unfolded where folding is usual
 
 
+class TurnFacts(NamedTuple):
+    """What a turn took, used and cost, in words, and how its tokens are made up."""
+
+    words: list[str]
+    tokens: str
+
+
 @dataclass(slots=True)
 class Entry:
     """A message on the page, or several as one."""
@@ -90,6 +98,10 @@ class Entry:
     is_target: bool = False
     steps: tuple[str | None, str | None] | None = None
     """The addresses of the prompts before and after a prompt."""
+    turn: TurnFacts | None = None
+    """Of a prompt: what its turn took."""
+    together: Sequence[Entry] = ()
+    """The calls that were made before any of them had a result, this one included."""
     entries: list[Entry] = field(default_factory=list)
     """The entries of a run of copies."""
     call: int | None = None
@@ -150,7 +162,10 @@ class Entries:
     def of(self, messages: Iterable[Message], *, has_days: bool = True) -> Iterator[Entry]:
         """Yield the entries of messages, except those that are shown elsewhere."""
         noise: list[Message] = []
+        together: list[Entry] = []
         for message in messages:
+            if message.answers is not None:
+                together = []  # a call after the first result is not one of them
             if message.stands_elsewhere:
                 continue
             if message.is_repeat or message.kind in conversation.NOISE:
@@ -161,7 +176,13 @@ class Entries:
                 noise = []
             if has_days:
                 yield from self._days(message)
-            yield self._entry(message)
+            entry = self._entry(message)
+            if message.kind == "tool_use":
+                together.append(entry)
+                entry.together = together
+            else:
+                together = []
+            yield entry
         if noise:
             yield self._noise(noise)
 

@@ -3,6 +3,8 @@
 (() => {
   const byId = (id) => document.getElementById(id);
   const PARTS = ["facts", "state", "found", "messages", "map-lines"];
+  const ENTRIES =
+    "#entries > :is(article, details, .ai-copies, .ai-compacted), .ai-group > details";
   const seek = byId("seek"), form = seek.form, note = byId("news"), help = byId("keys");
   let shown = location.pathname + location.search;
 
@@ -13,7 +15,7 @@
       if (one.tagName === "DETAILS") one.open = true;
     }
     target?.scrollIntoView({ block });
-    if (target && document.activeElement !== seek) hold(target.closest("#entries > *"));
+    if (target && document.activeElement !== seek) hold(target.closest(ENTRIES));
   };
   const hold = (entry) => { // keys go on from here
     if (!entry) return;
@@ -146,7 +148,6 @@
   // -- keys --------------------------------------------------------------------------------------
 
   const NEAR = 8; // pixels by which a browser misses the place that it scrolled to
-  const ENTRIES = "#entries > :is(article, details, .ai-copies, .ai-group, .ai-compacted)";
   const top = (one) =>
     one.getBoundingClientRect().top - parseFloat(getComputedStyle(one).scrollMarginTop);
   const go = (one) => {
@@ -255,7 +256,7 @@
     return added;
   };
   const announce = (added) => {
-    const messages = added.filter((one) => one.matches(ENTRIES));
+    const messages = added.filter((one) => !one.matches("p, .ai-rule:not(.ai-compacted)"));
     if (!messages.length) return;
     const link = document.createElement("a");
     messages[0].id ||= "new";
