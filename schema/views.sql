@@ -835,13 +835,9 @@ from (
         0,
         0,
         'note',
-        (
-            select o.id
-            from sessions o
-            where o.session_key = n.session_key
-            order by o.message_count desc, o.id
-            limit 1
-        ), null, null,
+        (select o.session_id from notes_full o where o.id = n.id),
+        (select o.project_id from notes_full o where o.id = n.id),
+        (select o.source_id from sessions o where o.id = (select f.session_id from notes_full f where f.id = n.id)),
         null, null, n.id
     from notes n
 ) e

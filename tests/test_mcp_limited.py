@@ -32,6 +32,7 @@ from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.note import Change, write_note
 
 SECRET = "xylophone"
 HERE = "/srv/open"
@@ -40,7 +41,7 @@ KEYS = (SESSION, f"0b7c2f4e-{SECRET}", OTHER)
 
 KINDS = {
     *("prompt", "text", "tool_use", "tool_result", "session", "task", "todo", "document"),
-    *("tool_result_file", "inbox", "plan"),
+    *("tool_result_file", "inbox", "plan", "note"),
 }
 
 Object = dict[str, Any]
@@ -92,6 +93,10 @@ def database(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
                 dumps([{"from": SECRET, "text": f"{SECRET} frost", "read": False}]))  # fmt: skip
     path = Path(shutil.copy(template, place / "assoc.db"))
     sync(path, [home])
+    for key, word in zip(KEYS, ("piano", SECRET), strict=False):
+        write_note(path, key, Change(f"{word} note", "kept", f"{word} of mine"))
+        file = write(place / word, f"{word}.py", b"")
+        write_note(path, str(file), Change(f"{word} file"))
     with sqlite3.connect(path) as connection:
         connection.execute(
             "insert into forgotten (path, forgotten_at, is_pending) values (?, '2026', 0)", (THERE,)

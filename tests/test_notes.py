@@ -183,6 +183,45 @@ def test_hostile_text_is_stored_as_it_is_and_printed_without_effect(
     assert shell.items("note", KEY)[0]["text"] == text
 
 
+# -- it is found ---------------------------------------------------------------------------------
+
+
+def test_a_note_with_all_words_is_found_before_what_was_said(noted: Shell) -> None:
+    hits = noted.items("search", "pool")
+    assert [(one["what"], one["kind"], one["ref"]) for one in hits[:2]] == [
+        ("note", "rejected", "note:3"), ("note", "kept", f"{KEY}:2"),
+    ]  # fmt: skip
+    assert {one["what"] for one in hits[2:]} == {"message"}
+    assert hits[0]["file"].endswith("/pool.py")
+    assert hits[1]["key"] == KEY
+    assert noted("search", "lock", "pool") == 0
+    assert f"{KEY}:2  note, kept: One [lock] for each [pool]" in noted.out
+    assert [one["what"] for one in noted.items("search", "lock kind:note")] == ["note"]
+    assert noted("search", "lock kind:prompt") == 1
+
+
+def test_a_note_with_one_of_many_words_does_not_displace_what_has_more(noted: Shell) -> None:
+    assert noted("note", OTHER[:8], "wait") == 0
+    first = noted.items("search", "connections wait hang mutex semaphore")[0]
+    assert first["what"] == "message"
+
+
+def test_letters_and_hidden_letters_of_notes_are_found(noted: Shell) -> None:
+    assert noted("note", OTHER[:8], "dead\u00adlock 死锁问题") == 0
+    for words in ("deadlock", "死锁", "锁问题"):
+        assert [one["ref"] for one in noted.items("search", words)] == [OTHER[:8]], words
+
+
+def test_a_note_is_found_in_its_project_and_not_in_others(noted: Shell, home: Path) -> None:
+    assert [one["what"] for one in noted.items("search", "lock project:demo")] == ["note"]
+    file = write(home.parent / "srv", "pool.py", b"pool = 1")
+    write(home, "projects/-other/x.jsonl", user("Hi", "x1", cwd=str(file.parent), sessionId="x"))
+    sync(noted.database, [home])
+    assert noted("note", str(file), "An inner lock") == 0
+    found = noted.items("search", "lock", "project:srv")
+    assert [one["snippet"] for one in found] == ["An inner lock"]
+
+
 # -- it stays ------------------------------------------------------------------------------------
 
 

@@ -15,10 +15,11 @@ from tests.support.rows import AT, Rows
 
 from assoc_ingest import sql
 from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.note import Change, write_note
 
 NAMES = [query.path for folder in sql.FOLDERS for query in sql.queries(folder).values()]
 FINDING = [name for name in NAMES if name.startswith("search/")]
-STORES = ("inbox", "task", "todo", "plan", "document", "prompt", "tool_result_file")
+STORES = ("note", "inbox", "task", "todo", "plan", "document", "prompt", "tool_result_file")
 
 # A plan names a table by its alias; an index of full text is no scan of the table.
 _reason = re.compile(r"^\s*-- scans messages: \w+", re.MULTILINE)
@@ -76,6 +77,7 @@ def _fill_stores(rows: Rows, file: int) -> None:
         rows.add("todos", content=status, status=status, position=position, file_id=file)
     rows.add("todos", content="gone", position=0, gone_at=AT, file_id=file)
     rows.project("gone", gone_at=AT)
+    rows.add("notes", text="pool", verdict="kept", session_key="0b7c", noted_at=AT)
     rows.add("plans", title="Plan", text="text", name="p", file_id=file)
     rows.add("documents", kind="note", title="Pool", text="text", path="a/b.md", file_id=file)
     output = rows.file("tool-results/o.txt", kind="tool_result")
@@ -233,7 +235,11 @@ def test_a_search_of_entries_asks_the_index_of_each_store_first(
     scanned = [step.split()[1] for step in steps if step.startswith("SCAN") and "json" not in step]
     indexes = [name for name in scanned if name.endswith("_fts")]
     assert len(indexes) == len(STORES)
-    assert set(scanned) - set(indexes) <= {"e", "k"}  # found entries, kinds asked for
+    assert set(scanned) - set(indexes) <= {
+        "e",
+        "k",
+        "o",
+    }  # found entries, kinds asked for, projects
 
 
 @pytest.mark.parametrize("what", STORES)
@@ -244,7 +250,8 @@ def test_an_entry_is_looked_up_by_its_id_and_not_in_all_of_them(
     given = {"what": what, "id": 1}
     rows = connection.execute(f"explain query plan {query.sql}", given)
     steps = [str(row["detail"]) for row in rows]
-    assert [step for step in steps if step.startswith("SCAN")] == ["SCAN e"]
+    scanned = {step for step in steps if step.startswith("SCAN")}
+    assert scanned <= {"SCAN e", "SCAN o"}  # the entry, and projects, for that of a noted file
 
 
 @pytest.mark.parametrize("what", STORES)
@@ -271,6 +278,7 @@ def test_of_every_entry_the_search_says_what_the_view_says(tmp_path: Path) -> No
     """Its conversation, project and time decide what a filter leaves out."""
     database = tmp_path / "data" / "assoc.db"
     sync(database, sorted(DEMO.iterdir()))
+    write_note(database, "5e1f0c9a", Change("A warning", "kept"))
     connection = reader(database)
     rows = connection.execute(
         "select e.*, p.name as project, f.mtime, s.started_at,"
@@ -314,7 +322,7 @@ LISTED = {
     "inbox": (1, 2),
     "issues": (1, 1),
     "links": (1, 1),
-    "notes": (0, 0),
+    "notes": (1, 1),
     "open": (5, 5),
     "plans": (1, 1),
     "projects": (1, 2),

@@ -1,6 +1,6 @@
 -- Search what is no message
--- Entries of the store :what (inbox, task, todo, plan, document, prompt or tool_result_file) that
--- match an FTS5 expression, best first. What is found elsewhere is left out: messages that are also in
+-- Entries of the store :what (note, inbox, task, todo, plan, document, prompt or tool_result_file)
+-- that match an FTS5 expression, best first. What is found elsewhere is left out: messages that are also in
 -- a transcript, prompts whose conversation is indexed, and tasks and todos that are gone but recorded
 -- in a transcript. The columns are those of `searchable`, reached by the index.
 with found as (
@@ -92,6 +92,15 @@ with found as (
     cross join tool_result_files o on o.id = tool_result_files_fts.rowid
     where :what = 'tool_result_file'
       and tool_result_files_fts match coalesce(nullif(:match, ''), '""')
+    union all
+    select
+        'note', n.id, notes_fts.rank, n.verdict, n.text, n.noted_at, null, null,
+        (select o.session_id from notes_full o where o.id = n.id),
+        (select o.project_id from notes_full o where o.id = n.id), null, null
+    from notes_fts
+    cross join notes n on n.id = notes_fts.rowid
+    where :what = 'note'
+      and notes_fts match coalesce(nullif(:match, ''), '""')
 )
 select
     e.what,
@@ -106,15 +115,15 @@ select
     coalesce(e.timestamp, s.started_at, f.mtime) as timestamp,
     r.kind as source,
     s.session_key,
-    r.root || '/' || f.path as file,
+    coalesce(r.root || '/' || f.path, (select n.path from notes n where e.what = 'note' and n.id = e.id)) as file,
     e.byte_offset,
     iif(:literal is null, 0, instr(lower(e.words), :literal) > 0) as verbatim,
     e.id,
     e.rank
 from found e
 left join files f on f.id = e.file_id
-left join sources r on r.id = coalesce(e.source_id, f.source_id)
 left join sessions s on s.id = e.session_id
+left join sources r on r.id = coalesce(e.source_id, f.source_id, s.source_id)
 left join projects p on p.id = coalesce(e.project_id, s.project_id)
 where (
     coalesce(:kind, '') = ''

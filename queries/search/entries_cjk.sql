@@ -13,7 +13,7 @@ select
     coalesce(e.timestamp, s.started_at, f.mtime) as timestamp,
     e.source,
     e.session_key,
-    r.root || '/' || f.path as file,
+    iif(e.what = 'note', e.facts, r.root || '/' || f.path) as file,
     e.byte_offset,
     iif(:literal is null, 0, instr(lower(e.words), :literal) > 0) as verbatim,
     e.id,

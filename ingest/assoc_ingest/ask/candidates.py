@@ -227,7 +227,7 @@ def _differ_by_two(word: str, other: str) -> bool:
 
 
 _STORES = {
-    SAID: ("inbox", "task", "todo", "plan", "document", "prompt"),
+    SAID: ("note", "inbox", "task", "todo", "plan", "document", "prompt"),
     TOOLS: ("tool_result_file",),
 }
 """What is no message, as the view `searchable` calls it, by the scope that it belongs to."""
@@ -256,6 +256,10 @@ class Candidate:
     def place(self) -> tuple[str, int]:
         """The store and the row: the same one may be found in several ways."""
         return self.row["what"], self.row["id"]
+
+    @property
+    def is_note(self) -> bool:
+        return bool(self.row["what"] == "note")
 
     @property
     def is_message(self) -> bool:

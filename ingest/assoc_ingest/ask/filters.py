@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 WHAT = (
-    "message", "session", "inbox", "task", "todo", "plan", "document", "prompt",
+    "message", "session", "note", "inbox", "task", "todo", "plan", "document", "prompt",
     "tool_result_file",
 )  # fmt: skip
 MESSAGE_KINDS = (

@@ -66,10 +66,11 @@ class Hit:
     session_key: str | None
     id: int
     what: str
-    """message, session, inbox, task, todo, plan, document, prompt or tool_result_file"""
+    """message, session, note, inbox, task, todo, plan, document, prompt or tool_result_file"""
     scope: str
     """said, tools or title"""
-    source: str
+    source: str | None
+    """The system that wrote it; None for a note on a file, or on what is not there."""
     subagent: str | None
     tool: str | None
 
@@ -89,6 +90,8 @@ class Hit:
     @property
     def who(self) -> str:
         """The author of a message, or the store of another hit."""
+        if self.what == "note":
+            return f"note, {self.kind}" if self.kind else "note"
         if self.what != "message":
             return self.what.replace("_", " ") if self.what != "session" else "title"
         who = _WHO.get(self.kind or "", (self.kind or "").replace("_", " "))

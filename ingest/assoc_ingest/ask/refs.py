@@ -416,6 +416,9 @@ def _place(connection: sqlite3.Connection, hit: Referable) -> _Place:
     if hit.what == "message":
         row = sql.ask(connection, "pages/message_place", id=hit.id).fetchone()
         return _Place(None, (row["file_id"], row["byte_offset"])) if row else _Place()
+    if hit.what == "note":
+        note = sql.ask(connection, "pages/notes", id=hit.id).fetchone()
+        return _Place(note and ref_of_note(connection, Names(connection), note))
     row = sql.ask(connection, "pages/entry", what=hit.what, id=hit.id).fetchone()
     if row is None:
         return _Place()

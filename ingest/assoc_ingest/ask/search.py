@@ -157,6 +157,8 @@ def _forms(term: Term) -> tuple[Term, ...]:
 # ------------------------------------------------------------------------------------------------
 # Ranks candidates: tiers first, then scores, then one group for each conversation.
 #
+# A note of the user with all words comes before everything else.
+#
 # A *tier* says how well a row fits: 0 it holds the query as it was typed, 1 it holds all words of a
 # short query, 2 all words but the numbers, 3 all others. Within a tier the *score* decides: the
 # rank of the full-text index, of which tool input and output get a fifth. Ranks of the smaller
@@ -188,6 +190,11 @@ class Ranked:
     why: str
     tier: int
     score: float
+
+    @property
+    def is_noted(self) -> bool:
+        """Has a note of the user all words? It ranks above what was said."""
+        return self.why != RELAXED and self.candidate.is_note
 
     @property
     def is_thought(self) -> bool:
@@ -265,7 +272,7 @@ def rank_exact(candidates: Iterable[Candidate], terms: Terms, relevance: Relevan
     for number, candidate in enumerate(candidates):
         why = VERBATIM if candidate.row["verbatim"] else ALL_WORDS
         tier = LAST_TIER
-        if why == VERBATIM:
+        if why == VERBATIM or candidate.is_note:
             tier = 0
         elif short and (is_one or candidate.scope != TOOLS):
             tier = 1
@@ -324,7 +331,7 @@ def in_one_list(groups: Sequence[Cluster]) -> list[Ranked]:
     others = chain.from_iterable(cluster.ranked[1:] for cluster in groups)
     rest = sorted(others, key=lambda one: (-one.score, one.candidate.row["id"]))
     firsts = [cluster.best for cluster in groups]
-    return sorted([*firsts, *rest], key=lambda one: (one.tier, one.is_thought))
+    return sorted([*firsts, *rest], key=lambda one: (one.tier, not one.is_noted, one.is_thought))
 
 
 def _score(candidate: Candidate, number: int, relevance: Relevance) -> float:
@@ -341,10 +348,11 @@ def _cluster(ranked: list[Ranked]) -> Cluster:
     tier = min(one.tier for one in ranked)
     best = max(one.score for one in ranked if one.tier == tier)
 
-    def order(one: Ranked) -> tuple[int, bool, bool, int, float, int]:
+    def order(one: Ranked) -> tuple[int, bool, bool, bool, int, float, int]:
         is_far = one.score < _NEARLY_BEST * best
         preferred = 0 if is_far else _preference(one.candidate)
-        return one.tier, one.is_thought, is_far, preferred, -one.score, one.candidate.row["id"]
+        last = preferred, -one.score, one.candidate.row["id"]
+        return one.tier, not one.is_noted, one.is_thought, is_far, *last
 
     return Cluster(sorted(ranked, key=order), best)
 
@@ -358,8 +366,9 @@ def _preference(candidate: Candidate) -> int:
     return OTHERS if candidate.scope == TOOLS else 0
 
 
-def _order(cluster: Cluster) -> tuple[int, bool, float]:
-    return cluster.best.tier, cluster.best.is_thought, -cluster.score
+def _order(cluster: Cluster) -> tuple[int, bool, bool, float]:
+    best = cluster.best
+    return best.tier, not best.is_noted, best.is_thought, -cluster.score
 
 
 def _time(cluster: Cluster) -> str:
@@ -635,7 +644,7 @@ def _hit(
         why=ranked.why,
         file=row["file"],
         line=None,
-        byte=row["byte_offset"],
+        byte=row["byte_offset"] or 0,
         resume=None,
         session_key=session_key,
         id=row["id"],

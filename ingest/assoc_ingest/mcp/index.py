@@ -69,6 +69,9 @@ _RULES = {
     "plan_lines": "plan_id in (select id from temp.plans)",
     "documents": _OF_EITHER,
     "prompts": _OF_EITHER,
+    "notes": "(session_key in (select session_key from temp.sessions) or exists (select 1 from"
+    " temp.projects p where p.path <> ''"
+    " and substr(notes.path, 1, length(p.path) + 1) = replace(p.path, '\\', '/') || '/'))",
     "prices": "1",
     "sync_runs": "1",
 }

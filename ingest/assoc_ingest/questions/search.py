@@ -77,7 +77,7 @@ class Conversation:
     project: str | None
     branch: str | None
     time: str | None
-    source: str
+    source: str | None
     cwd: str | None
     resume: Annotated[str | None, "The command that resumes it."]
     hits: list[Place]
@@ -371,6 +371,8 @@ def _place(hit: Hit) -> Place:
     from ..ask.matches import plain
 
     kind = hit.kind if hit.what == "message" else _KINDS.get(hit.what, hit.what)
+    if hit.what == "note" and hit.kind:
+        kind = f"{hit.kind} note"
     text = plain(hit.snippet)[0] if hit.what != "session" else None
     return Place(
         hit.ref, kind, hit.tool, hit.subagent, hit.time, hit.why, text, hit.file, hit.line,

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 TABLES = (
     "messages", "sessions", "subagents", "projects", "files", "inbox_items", "tasks", "todos",
-    "plans", "documents", "prompts", "tool_result_files",
+    "plans", "documents", "prompts", "tool_result_files", "notes",
 )  # fmt: skip
 FILTERS = tuple(dict.fromkeys((*FACETS, *OPTIONS)))
 SORTS = {"": "Best first", "newest": "Newest first"}
@@ -63,7 +63,7 @@ _RAW = "--raw: "  # what an error begins with that is about the expression
 _ROWS = {
     "message": "messages", "session": "sessions", "inbox": "inbox_items", "task": "tasks",
     "todo": "todos", "plan": "plans", "document": "documents", "prompt": "prompts",
-    "tool_result_file": "tool_result_files",
+    "tool_result_file": "tool_result_files", "note": "notes",
 }  # fmt: skip
 
 
@@ -431,6 +431,6 @@ class Links(Paths):
     def hit(self, hit: Hit) -> str:
         if hit.what == "message" and hit.id in self._messages:
             return self._messages[hit.id]
-        if hit.what in ("message", "session") and hit.session_key:
+        if hit.what in ("message", "session", "note") and hit.session_key:
             return self.session(hit.session_key)
         return f"{self.table(_ROWS[hit.what])}/{hit.id}"
