@@ -253,6 +253,7 @@ MADE = {
     "upkeep.verify.file_system": "mount points, no stored text",
     "fields._cjk": "among the expressions above",
     "secrets.find._behind": "among the expressions above",
+    "secrets.find._token": "among the expressions above",
     "terminal._runs": "among the expressions above",
     "ask.matches._pattern": "among the functions below",
     "ask.matches.substrings_in": "among the functions below",

@@ -564,15 +564,34 @@ def _damaged(database: Path) -> None:
     database.write_bytes(data)
 
 
+MOMENTS = {
+    "session-start": event(cwd="/srv/fernhill"),
+    "prompt": typed("Do bean seedlings die below zero?", cwd="/srv/fernhill"),
+    "tool": edit("calendar.py", cwd="/srv/fernhill"),
+    "compact": event("PreCompact", cwd="/srv/fernhill"),
+}
+
+
 @pytest.mark.usefixtures("demo")
 @pytest.mark.parametrize("spoil", [_nothing, _text, _empty, _newer, _older, _damaged])
-@pytest.mark.parametrize("name", ["SessionStart", "PreCompact"])
+@pytest.mark.parametrize("name", MOMENTS)
 def test_a_database_that_cannot_be_used_is_silence(
     name: str, spoil: Callable[[Path], None], hook: Hook, shell: Shell
 ) -> None:
+    assert (hook(name, MOMENTS[name]) == "") is (name == "compact")
     spoil(shell.database)
-    assert hook("session-start", event(name, cwd="/srv/fernhill")) == ""
-    assert spoil is not _nothing or not shell.database.exists()
+    before = files_in(shell.database.parent)
+    assert hook(name, MOMENTS[name]) == ""
+    assert files_in(shell.database.parent) == before
+
+
+def files_in(directory: Path) -> dict[str, bytes]:
+    """Return the bytes of all files, but for the input of a hook and what readers share."""
+    return {
+        path.name: path.read_bytes()
+        for path in directory.iterdir()
+        if path.is_file() and path.name != "input" and not path.name.endswith(("-shm", "-wal"))
+    }
 
 
 @pytest.mark.usefixtures("demo")
@@ -581,7 +600,8 @@ def test_a_database_that_another_process_keeps_is_not_waited_for(hook: Hook, she
         other.execute("pragma locking_mode = exclusive")
         other.execute("begin immediate")
         other.execute("create table x (y)")
-        assert hook("session-start", event(cwd="/srv/fernhill")) == ""
+        for name, given in MOMENTS.items():
+            assert hook(name, given) == ""
         other.execute("rollback")
     assert hook("session-start", event(cwd="/srv/fernhill"))
 

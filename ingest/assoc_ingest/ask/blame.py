@@ -42,6 +42,7 @@ from . import query
 from .conversation import shortly
 from .git_history import Commit, GitHistory, Merge, history_at
 from .query import SAID, TOOLS, Term, in_scope
+from .refs import texts_of
 
 GRADES = (
     *("made", "committed", "linked", "wrote", "branch", "partly", "replayed", "edited"),
@@ -83,13 +84,6 @@ class Conversation:
 
     session: sqlite3.Row
     evidence: list[Evidence]
-
-
-def texts_of(connection: sqlite3.Connection, ids: Iterable[int | None]) -> dict[int, str]:
-    """Return the texts of messages by their ids."""
-    asked = json.dumps([one for one in ids if one is not None])
-    rows = sql.ask(connection, "pages/blame_texts", ids=asked)
-    return {row["id"]: row["text"] or "" for row in rows}
 
 
 def line_of(text: str, at: int = 0) -> str:

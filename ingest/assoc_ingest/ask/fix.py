@@ -25,8 +25,8 @@ from ..errors import UsageError
 from ..paths import slashed
 from ..records import EDIT, OTHER, READ, RUN, SPAWN
 from . import query, shell
-from .blame import texts_of
 from .query import TOOLS, Term, in_scope
+from .refs import texts_of
 from .shell import Likeness
 
 MOST_RESULTS = 300

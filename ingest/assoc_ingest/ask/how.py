@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from .. import sql
 from ..errors import UsageError
 from . import shell
-from .blame import texts_of
 from .fix import telling_lines, whole
 from .query import TOOLS, Term, in_scope
+from .refs import texts_of
 
 MOST_CALLS = 2_000
 """Calls that are taken apart, those that were read last."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -472,6 +473,13 @@ def messages_of(connection: sqlite3.Connection, line: Line) -> list[sqlite3.Row]
         byte_offset=line.byte_offset,
         end_offset=line.end,
     ).fetchall()
+
+
+def texts_of(connection: sqlite3.Connection, ids: Iterable[int | None]) -> dict[int, str]:
+    """Return the texts of messages by their ids."""
+    asked = json.dumps([one for one in ids if one is not None])
+    rows = sql.ask(connection, "pages/blame_texts", ids=asked)
+    return {row["id"]: row["text"] or "" for row in rows}
 
 
 def _file(connection: sqlite3.Connection, head: str) -> tuple[KeyMatch, File]:

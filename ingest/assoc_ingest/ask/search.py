@@ -927,6 +927,7 @@ def find(
     limit: int = 10,
     most: int = 0,
     tools: bool = False,
+    only_said: bool = False,
     raw: bool = False,
     closest: bool = True,
     newest: bool = False,
@@ -936,17 +937,18 @@ def find(
     """Return the hits of a query in order, at least `limit` conversations if there are as many.
 
     With `most`, everything with all words is listed, up to so many rows of each question. `tools`
-    limits the search to tool input and output. Without `closest`, the query is not relaxed. If very
-    much matches, `newest` takes the newest matches instead of the best. Only the first words of a
-    very long query are used. `raw` takes the query as an FTS5 expression, whose words rank what it
-    finds, and raises UsageError if it is none, or too long. A filter that names nothing raises
-    UsageError or NotFoundError. Sessions with the keys `left_out` are not searched. `clean` masks
-    what no snippet may show.
+    limits the search to tool input and output, `only_said` to everything else. Without `closest`,
+    the query is not relaxed. If very much matches, `newest` takes the newest matches instead of the
+    best. Only the first words of a very long query are used. `raw` takes the query as an FTS5
+    expression, whose words rank what it finds, and raises UsageError if it is none, or too long. A
+    filter that names nothing raises UsageError or NotFoundError. Sessions with the keys `left_out`
+    are not searched. `clean` masks what no snippet may show.
     """
     filters = filters or Filters()
     options: dict[str, Any] = {
-        "limit": limit, "most": most, "tools": tools, "closest": closest, "newest": newest,
+        "limit": limit, "most": most, "closest": closest, "newest": newest,
         "left_out": left_out, "clean": clean,
+        "scopes": (TOOLS,) if tools else (SAID,) if only_said else (SAID, TOOLS),
     }  # fmt: skip
     if raw or not (told := _told(query, filters)):
         return _find(connection, query, filters, raw=raw, **options)
@@ -981,7 +983,7 @@ def _find(
     *,
     limit: int,
     most: int,
-    tools: bool,
+    scopes: tuple[str, ...],
     closest: bool,
     newest: bool,
     left_out: frozenset[str],
@@ -997,7 +999,6 @@ def _find(
             word = terms.without[0].text
             notes.append(f"Nothing is excluded: a message contains -{word} as it stands.")
             terms = typed
-    scopes = (TOOLS,) if tools else (SAID, TOOLS)
     filters = filters.limited_by(terms.fields)
     candidates = replace(
         _candidates(connection, filters, terms, max(limit, most), newest), left_out=left_out

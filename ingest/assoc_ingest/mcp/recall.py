@@ -37,7 +37,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import sql
-from ..ask.query import TOOLS
 from ..ask.refs import Names, short_key
 from ..ask.since import changed_since
 from ..fields import from_milliseconds, milliseconds
@@ -239,13 +238,12 @@ class _Memory:
         if not match or not self._projects:
             return ""
         ids = {row["id"] for row in self._projects}
-        found = find(self._connection, match, raw=True, clean=masked)
+        found = find(self._connection, match, only_said=True, raw=True, clean=masked)
         groups = [
             group
             for group in found.groups
             if group.session_key not in (None, self._event.session)
             and group.best.candidate.row["project_id"] in ids
-            and group.best.candidate.scope != TOOLS
         ]
         groups = groups[:_LISTED]
         keys = json.dumps([group.session_key for group in groups])

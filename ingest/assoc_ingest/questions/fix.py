@@ -221,8 +221,8 @@ def _certainty(errors: list[FoundError]) -> str | None:
 
 def _occurrence(reader: Reader, names: Names, error: FoundError) -> Occurrence:
     from .. import sql
-    from ..ask.blame import line_of, texts_of
-    from ..ask.refs import short_key
+    from ..ask.blame import line_of
+    from ..ask.refs import short_key, texts_of
 
     row = error.first
     asked = json.dumps([row["session_id"]])

@@ -24,6 +24,7 @@ from base64 import urlsafe_b64decode
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
+from functools import cache
 from itertools import chain
 from math import log2
 from string import ascii_letters, ascii_uppercase, digits
@@ -171,23 +172,30 @@ def _escapes(raw: str) -> Iterator[tuple[int, int, str]]:
 
 # -- tokens of providers ---------------------------------------------------------------------------
 
-_token = re.compile(
-    "|".join(
-        f"({re.escape(prefix)}{rule.letters}{{{rule.least},}}+"
-        + (f"|{re.escape(prefix)}{rule.letters}{{4,}}+(?=…?\\Z))" if rule.is_cut else ")")
-        for prefix, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))
-    )
-).match
-"""Text that begins with a prefix; `_RULES` has the rule of each group."""
 _RULES = [rule for _, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))]
 _base64 = re.compile(r"[A-Za-z0-9+/]*+").fullmatch
+
+
+@cache
+def _token() -> re.Pattern[str]:
+    """Return the expression for text with a prefix; `_RULES` has the rule of each group.
+
+    To compile it takes as long as to import all other modules of a hook; few texts need it.
+    """
+    return re.compile(
+        "|".join(
+            f"({re.escape(prefix)}{rule.letters}{{{rule.least},}}+"
+            + (f"|{re.escape(prefix)}{rule.letters}{{4,}}+(?=…?\\Z))" if rule.is_cut else ")")
+            for prefix, rule in sorted(BY_PREFIX.items(), key=lambda item: -len(item[0]))
+        )
+    )
 
 
 def _tokens(text: str, seen: bytes) -> Iterator[_Candidate]:
     """Yield text that begins and continues like a token, except inside words."""
     end = 0
     for start in sorted(_beginnings(text, seen)):
-        match = _token(text, start) if start >= end else None
+        match = _token().match(text, start) if start >= end else None
         if match is None:
             continue
         rule = _RULES[(match.lastindex or 1) - 1]
