@@ -230,6 +230,29 @@ def test_what_the_user_decided_in_the_last_week_is_told(
     assert "Which bed" not in hook("session-start", event(session=SESSION))
 
 
+def test_what_the_user_noted_is_told_where_it_matters(
+    home: Path, hook: Hook, shell: Shell, tmp_path: Path
+) -> None:
+    place = tmp_path / "garden"
+    file = write(place, "beds.py", b"beds = 4")
+    conversation(home, SESSION, "sow beans", "They are sown.")
+    line = user("sow kale", "k1", cwd=str(place), sessionId=OTHER)
+    write(home, f"projects/-garden/{OTHER}.jsonl", line)
+    sync(shell.database, [home])
+    assert shell("note", "0b7c2f4e:2", "--kept", "One bed", f"for {TOKEN}") == 0
+    assert shell("note", "0b7c2f4e:1", "only a thought") == 0
+    assert shell("note", str(file), "--rejected", "A fifth bed") == 0
+    text = hook("session-start", event())
+    assert "\n0b7c2f4e:2 note kept\n> One bed for " in text
+    assert TOKEN not in text
+    assert "thought" not in text
+    assert "fifth" not in text  # of another project
+    text = hook("tool", edit("beds.py", cwd=str(place)))
+    assert text.startswith("What the user noted on this file, and who edited it before.")
+    assert re.search(r"^note:\d+ note rejected\n> A fifth bed$", text, re.M)
+    assert hook("tool", edit("kale.py", cwd=str(place))) == ""
+
+
 # -- something was typed --------------------------------------------------------------------------
 
 

@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import sql
+from ..ask.notes import Note, as_note, notes
 from ..ask.refs import Names, short_key
 from ..ask.since import changed_since
 from ..fields import from_milliseconds, milliseconds
@@ -214,8 +215,8 @@ class _Memory:
         self._ids = json.dumps([row["id"] for row in self._projects])
 
     def of_project(self) -> str:
-        """Return what was done last in the project, how it ended, what was decided in the week
-        before that, and what is left open."""
+        """Return what was done last in the project, how it ended, what was noted, what was decided
+        in the week before that, and what is left open."""
         if not self._projects:
             return ""
         rows = self._last()
@@ -223,7 +224,16 @@ class _Memory:
         end = max((row["ended_at"] or "" for row in rows), default="")
         return _told(
             "What was done in this project before, the newest first.",
-            filter(None, (first, *self._decisions(end), *islice(self._open(), _OPEN), *others)),
+            filter(
+                None,
+                (
+                    first,
+                    *self._notes(),
+                    *self._decisions(end),
+                    *islice(self._open(), _OPEN),
+                    *others,
+                ),
+            ),
         )
 
     def of_prompt(self) -> str:
@@ -264,13 +274,16 @@ class _Memory:
         inner = next((path.removeprefix(root) for root in roots if path.startswith(root)), None)
         if inner is None:
             return ""
+        paths = [root + inner for root in roots]
         rows = self._ask(
             "pages/recall_edits", in_projects=self._ids, session=self._event.session,
-            paths=json.dumps([root + inner for root in roots]), limit=_EDITS,
+            paths=json.dumps(paths), limit=_EDITS,
         )  # fmt: skip
-        return self._once(
-            "This file was edited in these conversations before.", map(self._edited, rows)
-        )
+        noted = [self._noted(one) for one in notes(self._connection, paths=paths)]
+        about = "This file was edited in these conversations before."
+        if noted:
+            about = "What the user noted on this file, and who edited it before."
+        return self._once(about, (*noted, *map(self._edited, rows)))
 
     def of_command(self) -> str:
         """Return how a command failed last, what ended that, and how it is run here."""
@@ -420,6 +433,16 @@ class _Memory:
         if (since := changed_since(self._connection, row)) is not None:
             lines.append(since.said())
         return "\n".join(filter(None, lines))
+
+    def _notes(self) -> Iterator[str]:
+        """Yield what the user noted in the project: decisions, and what has a star."""
+        for row in self._ask("lists/notes", project=self._ids, limit=_LISTED):
+            if row["verdict"] or row["is_starred"]:
+                yield self._noted(as_note(self._connection, self._names, row))
+
+    def _noted(self, note: Note) -> str:
+        place = heading(note.ref, "note", note.verdict, "starred" if note.is_starred else "")
+        return "\n".join(filter(None, (place, self._quoted(note.text or note.title, 260))))
 
     def _decisions(self, end: str) -> Iterator[str]:
         """Yield what a person answered or approved in the week before a time."""
