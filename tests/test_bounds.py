@@ -154,6 +154,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "secrets.find._made_up": ("letters", "digits"),
     "secrets.find._of_code": ("dots", "letters", "path", "colons"),
     "secrets.find._uuid": ("digits", "dashes"),
+    "ask.query._last": ("letters", "spaces", "words"),
     "secrets.find._value": ("letters", "dots"),
     "secrets.find._weak": ("letters", "passwords"),
     "secrets.rules.assignment": (

@@ -401,9 +401,27 @@ def test_a_time_and_a_branch_in_a_question_are_filters(
     assert answer.notes == (
         '\'yesterday\' is taken for since:"yesterday" until:"yesterday". In quotes it is words.',
     )
-    branch = ask("the last thing about the pool on branch slim")
+    branch = ask("a thing about the pool on branch slim")
     assert set(keys(branch)) == {DOCKER}
     assert branch.understood == {"on branch slim": 'branch:"slim"'}
+
+
+def test_the_last_thing_on_a_branch_comes_first(tmp_path: Path) -> None:
+    with index(tmp_path / "assoc.db") as rows:
+        for day in range(1, 10):
+            _, file = rows.session(f"{day}{DOCKER[1:]}", git_branch="slim")
+            said = "the pool hangs " * (10 - day)
+            rows.message(file, "prompt", said, timestamp=f"2026-02-0{day}T10:00:00.000Z")
+        _, file = rows.session(f"a{DOCKER[1:]}", git_branch="main")
+        rows.message(file, "prompt", "the pool", timestamp="2026-02-10T10:00:00.000Z")
+    with closing(reader(tmp_path / "assoc.db")) as connection:
+        for query in ("the last thing on branch slim", "latest pool on branch slim"):
+            answer = search(connection, query)
+            days = [group.session_key[0] for group in answer.groups if group.session_key]
+            assert days == sorted(days, reverse=True), query
+            assert days[0] == "9"
+            assert any("The newest of these comes first" in note for note in answer.notes)
+        assert search(connection, "the pool on branch slim").groups[0].session_key[0] != "9"
 
 
 def test_words_stay_words_where_a_filter_would_not_help(
@@ -419,7 +437,10 @@ def test_words_stay_words_where_a_filter_would_not_help(
         "docker yesterdays",
     ):
         assert ask(query).understood == {}, query
-    assert DOCKER in keys(ask("docker image last year"))
+    answer = ask("docker image last year")
+    assert DOCKER in keys(answer)
+    filters = 'since:"last year" until:"last year"'
+    assert answer.notes[0] == f"Nothing fits {filters}, so 'last year' is searched for as words."
     assert ask("docker image yesterday", Filters(until="2026")).understood == {}
 
 

@@ -352,6 +352,7 @@ _quoted_or_told = re.compile(
     r"|\d{1,3} (?:day|week|month)s? ago))(?=[\s?.,!]|\Z)"
     r"|(?<!\S)(?i:on (?:the )?branch) (?P<branch>[\w./-]*\w)"
 )
+_last = re.compile(r"(?i)(?<!\S)(?:last|latest|newest|most recent)(?!\S)").search
 _raw_syntax = str.maketrans("(){}:^+,", " " * 8)
 _RAW_WORDS = frozenset({"AND", "OR", "NOT", "NEAR"})
 
@@ -364,6 +365,12 @@ def told(query: str) -> Iterator[tuple[str, str]]:
             yield match[0], f'since:"{time}" until:"{time}"'
         elif match["branch"]:
             yield match[0], f'branch:"{match["branch"]}"'
+
+
+def asks_for_the_last(query: str) -> str | None:
+    """Return the word of a question that asks for the newest of something, None if none does."""
+    found = _last(query)
+    return found[0] if found else None
 
 
 class _Token(NamedTuple):

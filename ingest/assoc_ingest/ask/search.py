@@ -957,12 +957,22 @@ def find(
         return as_it_stands
     for words in told:
         query = query.replace(words, " ", 1)
+    last = query_parser.asks_for_the_last(query)
+    options["newest"] |= last is not None
     limited = _find(connection, " ".join((query, *told.values())), filters, **options)
     if not limited.groups:
-        return as_it_stands
-    said = (
+        without = (
+            f"Nothing fits {filter}, so {words!r} is searched for as words."
+            for words, filter in told.items()
+        )
+        return replace(as_it_stands, notes=(*without, *as_it_stands.notes))
+    said = [
         f"{words!r} is taken for {filter}. In quotes it is words." for words, filter in told.items()
-    )
+    ]
+    if last is not None:
+        said.append(f"The newest of these comes first, since the question says {last!r}.")
+        groups = sorted(limited.groups, key=lambda one: one.newest, reverse=True)
+        limited = replace(limited, groups=groups, hits=in_one_list(groups))
     return replace(limited, understood=told, notes=(*said, *limited.notes))
 
 
