@@ -33,6 +33,8 @@ _PAUSE = 0.2  # seconds between two lines that are written
 _LONG_SESSION = 20_000  # messages
 
 _PAGES = (
+    ("the front page", "/-/assoc"),
+    ("all tables", "/assoc"),
     ("table messages", "/assoc/messages"),
     ("table sessions", "/assoc/sessions"),
     ("table tool_calls", "/assoc/tool_calls"),

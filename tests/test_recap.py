@@ -210,6 +210,9 @@ def test_what_a_repository_adds_up_to_is_of_all_of_it(asked: Shell, filled: Path
     assert [(one.repository, one.about.partition(",")[0]) for one in answer._groups] == [
         ("garden", "1 conversation"), ("shop", "2 conversations")
     ]  # fmt: skip
+    assert [(one.repository, one.about.partition(",")[0]) for one in answer._repositories] == [
+        ("shop", "2 conversations"), ("garden", "1 conversation")
+    ]  # fmt: skip
 
 
 def test_what_is_open_is_counted_by_project_and_the_first_of_it_named(

@@ -119,6 +119,8 @@ class Recap:
     items: Annotated[list[Done], "Conversations, by day and repository, the newest first."]
     _has_more_open: bool
     _groups: list[Group]
+    _repositories: list[Group]
+    """All that was done by repository, if the items are not all of it."""
     _open: list[LeftIn]
     _about: str
     _period: str
@@ -226,6 +228,7 @@ def recap(
         items=[*items],
         _has_more_open=len(left) > _OPEN,
         _groups=[*_groups(done, items, spent_by)],
+        _repositories=[*_by_repository(done, spent_by)] if len(items) < len(done) else [],
         _open=[*_by_project(left[:_OPEN])],
         _about=_about(done, total, is_sum=True),
         _period=between(_text(where["since"]), _text(where["until"])),
@@ -238,26 +241,43 @@ def recap(
 def _groups(
     done: Sequence[Done], items: Sequence[Done], spent_by: Callable[[Sequence[Done]], Spent]
 ) -> Iterator[Group]:
-    """Yield the items by day and repository; of several repositories of one name, their paths.
+    """Yield the items by day and repository.
 
     What a group adds up to is of all of it, also where the items end within it.
     """
-    paths: dict[str | None, set[str | None]] = {}
-    for one in done:
-        paths.setdefault(one.repository, set()).add(one._path)
+    name_of = _names(done)
     listed = {id(one) for one in items}
     for (day, _), grouped in groupby(done, lambda one: (one.day, one._repository)):
         rows = [*grouped]
         shown = [one for one in rows if id(one) in listed]
-        name, path = rows[0].repository, rows[0]._path
         if shown:
             yield Group(
                 day,
-                name if len(paths[name]) == 1 else path,
+                name_of(rows[0]),
                 _about(rows, spent_by(rows), is_sum=True),
                 [one for one in shown if not one.is_short],
                 sum(one.is_short for one in shown),
             )
+
+
+def _by_repository(
+    done: Sequence[Done], spent_by: Callable[[Sequence[Done]], Spent]
+) -> Iterator[Group]:
+    """Yield what all conversations of each repository add up to, the busiest first."""
+    name_of = _names(done)
+    repositories: dict[int | None, list[Done]] = {}
+    for one in done:
+        repositories.setdefault(one._repository, []).append(one)
+    for rows in sorted(repositories.values(), key=len, reverse=True):
+        yield Group(None, name_of(rows[0]), _about(rows, spent_by(rows), is_sum=True), [], 0)
+
+
+def _names(done: Sequence[Done]) -> Callable[[Done], str | None]:
+    """Return what names a repository: its path if several have the same name."""
+    paths: dict[str | None, set[str | None]] = {}
+    for one in done:
+        paths.setdefault(one.repository, set()).add(one._path)
+    return lambda one: one.repository if len(paths[one.repository]) == 1 else one._path
 
 
 def _by_project(left: Sequence[Left]) -> Iterator[LeftIn]:

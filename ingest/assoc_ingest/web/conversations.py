@@ -239,9 +239,9 @@ def _name(text: object) -> str:
 FRONT_TABLES = (*TABLES, "issues", "sync_runs")
 NEWEST, PROJECTS, WEEKS = 20, 12, 5
 RECAPS = {"": "Week", "yesterday": "Yesterday", "today": "Today"}
-RECAPPED = 10
+RECAPPED = 20
 """Conversations of the recap."""
-MOST_RECAPPED = 60
+MOST_RECAPPED = 300
 """Conversations of its days, unless one day alone has more: it looks at all of them."""
 _EARLIEST = date(2000, 1, 1)  # before all times that are stored
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
