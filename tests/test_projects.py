@@ -438,7 +438,7 @@ def test_a_repository_has_the_sum_of_its_worktrees_and_totals_count_it_once(
     assert isinstance(rows, list)
     together = shell.items("stats", "--by", "repository")
     by_path = {row["path"]: row for row in rows}
-    by_repository = {row["repository_path"]: row for row in together}  # type: ignore[union-attr]
+    by_repository = {row["repository_key"]: row for row in together}  # type: ignore[union-attr]
     own = by_path[REPOSITORY]
     assert own["cost_usd"] > 0
     assert own["sessions"] == 1
@@ -460,7 +460,7 @@ def test_a_repository_in_which_nobody_worked_lately_still_has_its_sum(
     assert shell("sync", str(home)) == 0
     assert [row["path"] for row in shell.items("stats", "--by", "project")] == [WORKTREE]
     (own,) = shell.items("stats", "--by", "repository")  # type: ignore[misc]
-    assert (own["repository_path"], own["sessions"]) == (REPOSITORY, 1)
+    assert (own["repository_key"], own["sessions"]) == (REPOSITORY, 1)
     assert own["cost_usd"] > 0
 
 

@@ -327,6 +327,7 @@ LISTED = {
     "plans": (1, 1),
     "projects": (1, 2),
     "prompts": (1, 1),
+    "repositories": (1, 1),
     "sessions": (1, 1),
     "subagents": (1, 2),
     "tasks": (3, 4),

@@ -215,7 +215,7 @@ def test_what_a_repository_adds_up_to_is_of_all_of_it(asked: Shell, filled: Path
     ]  # fmt: skip
 
 
-def test_what_is_open_is_counted_by_project_and_the_first_of_it_named(
+def test_what_is_open_is_counted_by_repository_and_the_first_of_it_named(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recap, "_LISTED", 2)
@@ -231,9 +231,9 @@ def test_what_is_open_is_counted_by_project_and_the_first_of_it_named(
                 )  # fmt: skip
     assert shell("recap", "2026-01-20") == 0
     opened = shell.out.partition("\nOpen: ")[2].splitlines()
-    assert [line[:6] for line in opened] == ["8", "shop: ", "  sess", "  task", "garden", "  and "]
-    assert opened[1] == "shop: 1 unfinished conversation, 3 tasks"
-    assert opened[4] == "garden: 1 unfinished conversation, 3 tasks"
+    assert [line[:6] for line in opened] == ["8", "garden", "  sess", "  task", "shop: ", "  and "]
+    assert opened[1] == "garden: 1 unfinished conversation, 3 tasks"
+    assert opened[4] == "shop: 1 unfinished conversation, 3 tasks"
     assert "more items: assoc-ingest list open" in opened[-1]
 
 

@@ -48,8 +48,9 @@ def conversation(number: int, cwd: str, url: str) -> tuple[str, list[Object]]:
     if url:
         command = call(f"toolu_{number}", command="git push -u origin main")
         printed = result(f"toolu_{number}", f"To {url}\n * [new branch] main -> main")
+        used = {"id": f"msg_{number}", "usage": {"input_tokens": 1, "output_tokens": 1}}
         lines += [
-            assistant([command], f"a{number}", f"u{number}", id=f"msg_{number}", **given),
+            assistant([command], f"a{number}", f"u{number}", **used, **given),
             user([printed], f"r{number}", f"a{number}", 2, **given),
         ]
     return f"projects/{re.sub('[^A-Za-z0-9]', '-', cwd)}/{key}.jsonl", lines
@@ -189,6 +190,38 @@ def test_it_adds_to_the_project(filled: Shell) -> None:
     assert "Without repository github.com/ada/shop: 1 row." in filled.err
     assert filled("recent", *of, "--cwd", "/srv/shop") == 2
     assert "not both" in filled.err
+
+
+# -- grouped ---------------------------------------------------------------------------------------
+
+
+def test_lists_and_sums_have_one_row_for_all_directories(filled: Shell) -> None:
+    listed = {row["repository"]: row for row in filled.items("list", "repositories")}
+    assert listed.keys() == set(NAMES.values())
+    shop = listed["github.com/Ada/shop"]
+    assert (shop["session_count"], shop["directories"]) == (3, 3)
+    assert shop["repository_key"] == "github.com/ada/shop"
+    assert [row["session_count"] for row in filled.items("list", "repositories", "--repository",
+                                                         "eve")] == [1]  # fmt: skip
+    rows_ = {row["cwd"]: row["repository"] for row in filled.items("list", "sessions")}
+    assert rows_ == NAMES
+    stats = {row["repository"]: row for row in filled.items("stats", "--by", "repository")}
+    assert stats["github.com/Ada/shop"]["sessions"] == 2  # the third has no response
+    recap = filled.items("recap", "2026-01-20", "--by", "repository")
+    assert {item["repository"] for item in recap} == set(NAMES.values())
+    assert filled("recap", "2026-01-20") == 0
+    assert filled.out.count("github.com/Ada/shop: 3 conversations") == 1
+    recent = filled.items("recent", "-n", "20")
+    assert {item["cwd"]: item["repository"] for item in recent if item["cwd"]} == NAMES
+
+
+def test_what_is_open_is_grouped_by_repository_of_how_many(filled: Shell) -> None:
+    """The conversations in which git was called are unfinished."""
+    opened = filled.items("list", "open", "--repository", "github.com/ada/shop")
+    assert [(row["repository"], row["open"]) for row in opened] == [
+        ("github.com/Ada/shop", len(opened))
+    ] * len(opened)
+    assert opened
 
 
 # -- what git says ---------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 -- Open items
 -- Unfinished tasks and todos, unread inbox messages, unanswered plans, accepted plans without an
 -- edit after them, and conversations that ended with an error or are unfinished (except unanswered
--- test calls and empty answers); by project, newest first. Without :all, only items at most 30 days
--- older than the newest conversation. :branch is the last one of their conversation.
+-- test calls and empty answers); by repository, newest first, with the number of all that are open
+-- there. Without :all, only items at most 30 days older than the newest conversation. :branch is the
+-- last one of their conversation.
 with newest as materialized (
     -- Not the clock: a database may be of another time or machine.
     select strftime('%Y-%m-%dT%H:%M:%fZ', max(ended_at), '-30 days') as since
@@ -122,11 +123,13 @@ open as (
       )
 )
 select
-    p.name as project,
+    coalesce(p.repository_name, p.name) as repository,
+    count(*) over (partition by coalesce(p.repository_key, p.path, p.key)) as open,
     o.what,
     o.text,
     o.status,
     o.since as last_activity,
+    p.name as project,
     s.session_key,
     s.title as session
 from open o
@@ -150,8 +153,8 @@ where (
   and (coalesce(:branch, '') = '' or s.git_branch = :branch)
   and (coalesce(:status, '') = '' or o.status like '%' || :status || '%')
 order by
-    max(o.since) over (partition by p.id) desc,
-    p.id,
+    max(o.since) over (partition by coalesce(p.repository_key, p.path, p.key)) desc,
+    coalesce(p.repository_key, p.path, p.key),
     o.since desc,
     o.what,
     o.text

@@ -9,7 +9,7 @@
 select
     s.session_key,
     s.title,
-    p.name as project,
+    coalesce(p.repository_name, p.name) as repository,
     s.ended_at,
     s.prompt_count,
     s.message_count,
@@ -27,6 +27,7 @@ select
         ''
     ) as source,
     a.name as agent,
+    p.name as project,
     s.started_at,
     s.git_branch,
     s.kind,

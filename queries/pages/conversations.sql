@@ -2,7 +2,7 @@
 
 -- name: conversation_values
 -- What conversations can be narrowed to
--- The projects, models and sources of conversations, those of the newest first and :limit of each;
+-- The projects, repositories, models and sources of conversations, those of the newest first and :limit of each;
 -- the id of a project is its key.
 with shown as materialized (
     select s.project_id, s.source_id, s.models, s.ended_at
@@ -15,6 +15,12 @@ found as (
     from shown s
     where s.project_id is not null
     group by s.project_id
+    union all
+    select 'repository', p.repository_name, max(s.ended_at)
+    from shown s
+    join projects p on p.id = s.project_id
+    where p.repository_name is not null
+    group by p.repository_name
     union all
     select 'model', m.value, max(s.ended_at)
     from shown s

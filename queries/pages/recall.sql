@@ -2,20 +2,19 @@
 
 -- name: recall_projects
 -- The projects of a directory
--- Those at the longest path that is :directory or above it, as agents and homes know it, and the
--- repository and the worktrees that belong to them.
+-- Those at the longest path that is :directory or above it, as agents and homes know it, and all
+-- clones and worktrees of their repository.
 with above as (
-    select p.id, coalesce(p.parent_id, p.id) as repository
+    select p.id, p.repository_key
     from projects p
     where :directory = p.path
        or (p.path <> '' and substr(:directory, 1, length(p.path) + 1) = p.path || '/')
     order by length(p.path) desc
     limit 1
 )
-select distinct p.id, p.path
+select p.id, p.path
 from above a
-join projects o on o.id = a.id or o.id = a.repository or o.parent_id = a.repository
-join projects p on coalesce(p.same_as, p.id) = coalesce(o.same_as, o.id)
+join projects p on p.id = a.id or p.repository_key = a.repository_key
 order by length(p.path) desc, p.id
 
 -- name: recall_calls

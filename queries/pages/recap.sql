@@ -5,13 +5,13 @@
 
 -- name: recap_sessions
 -- Sessions with the repository in which they worked
--- A worktree belongs to its repository, and a directory that several agents know is one.
+-- With the directory of the project, and of the repository that it is a worktree of.
 select
     s.id,
     s.cwd,
     p.path,
-    coalesce(r.same_as, r.id, p.same_as, p.id) as repository_id,
-    coalesce(r.name, p.name) as repository,
+    coalesce(p.repository_key, p.path, p.key) as repository_key,
+    coalesce(p.repository_name, p.name) as repository,
     r.path as repository_path
 from sessions s
 left join projects p on p.id = s.project_id

@@ -78,16 +78,13 @@ select
     p.name as project,
     p.path,
     p.id as project_id,
-    r.name as repository,
-    r.path as repository_path,
-    r.id as repository_id
+    coalesce(p.repository_name, p.name) as repository,
+    coalesce(p.repository_key, p.path, p.key) as repository_key
 from added e
 left join sessions s on s.id = e.session_id
 left join sources o on o.id = s.source_id
 left join projects d on d.id = s.project_id
 left join projects p on p.id = coalesce(d.same_as, d.id)
-left join projects w on w.id = coalesce(p.parent_id, d.parent_id)
-left join projects r on r.id = coalesce(w.same_as, w.id, p.id)
 
 -- name: sessions_usage
 -- Cost of sessions, and whether they can be resumed

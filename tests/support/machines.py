@@ -24,7 +24,7 @@ from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 
 QUERIES = {q.path: q for q in sql.named_queries().values() if q.stem not in sql.OF_ONE_MACHINE}
-IDS = {"id", "project_id", "repository_id", "session_id"}
+IDS = {"id", "project_id", "repository_key", "session_id"}
 """Columns that are not the same on another database."""
 
 _TIES = {"lists/inbox", "pages/usage", "reports/retention_by_session", "reports/usage_duplicates"}

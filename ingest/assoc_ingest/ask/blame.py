@@ -299,6 +299,7 @@ class Places:
             if row["id"] in paths and row["parent_id"] in paths
         }
         self.roots = sorted(set(paths.values()), key=len, reverse=True)
+        self._keys = {paths[row["id"]]: str(row["repository_key"]) for row in rows if row["path"]}
 
     def of(self, path: str, directory: str | None = None) -> str:
         """Return the path of a file; `directory` is where a relative one begins."""
@@ -314,14 +315,19 @@ class Places:
     def clones(self, place: str) -> list[str]:
         """Return the paths of a file in all clones of its repository, as far as they are known.
 
-        Nobody has stored the remotes of repositories: directories of one name are taken for clones.
+        Where nobody stated what a directory is a clone of, the same name is enough.
         """
         root, inner = self.below(place)
         if not inner:
             return [place]
-        name = posixpath.basename(root)
-        alike = (other for other in self.roots if posixpath.basename(other) == name)
-        return [place, *(f"{other}/{inner}" for other in alike if other != root)]
+        alike = (other for other in self.roots if other != root and self._may_be_one(root, other))
+        return [place, *(f"{other}/{inner}" for other in alike)]
+
+    def _may_be_one(self, root: str, other: str) -> bool:
+        keys = {self._keys[root], self._keys[other]}
+        is_unknown = any(key.startswith("/") or is_windows(key) for key in keys)
+        is_called_so = posixpath.basename(root) == posixpath.basename(other)
+        return len(keys) == 1 or (is_unknown and is_called_so)
 
     def below(self, place: str) -> tuple[str, str]:
         """Return the project that a file is in, and its path below it; ("", "") if in none."""

@@ -76,11 +76,11 @@ def list_(
         bool, Field("Include entries that no longer exist; --all includes them too.")
     ] = False,
 ) -> Listing:
-    """List sessions, projects, tasks and more.
+    """List sessions, repositories, tasks and more.
 
-    WHAT is one of: sessions, projects, open (unfinished work), notes, tasks, todos, plans, inbox,
-    teams, agents, subagents, prompts, links, files, issues. Next to a lower bound (≥) is an
-    estimate (~), if it can be measured.
+    WHAT is one of: sessions, repositories, projects, open (unfinished work), notes, tasks, todos,
+    plans, inbox, teams, agents, subagents, prompts, links, files, issues. Next to a lower bound (≥)
+    is an estimate (~), if it can be measured.
 
     \b
     Examples:

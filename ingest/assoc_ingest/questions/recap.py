@@ -47,7 +47,7 @@ class Done:
     key: str | None
     title: str | None
     day: Annotated[str | None, "Local date; null by repository."]
-    repository: Annotated[str | None, "The project; of a worktree, its repository."]
+    repository: Annotated[str | None, "With all clones and worktrees."]
     started: str | None
     ended: str | None
     state: Annotated[str | None, "How the conversation ended, unless it went on later."]
@@ -60,8 +60,7 @@ class Done:
     outcome: Annotated[Said | None, "The last answer, unless the conversation went on later."]
     is_short: Annotated[bool, "At most one prompt, and no tool was called."]
     _session: int
-    _repository: int | None
-    _path: str | None
+    _repository: str | None
     _about: str
 
 
@@ -73,7 +72,7 @@ class Left:
     key: str | None
     text: str | None
     status: str | None
-    project: str | None
+    repository: str | None
 
 
 @dataclass
@@ -90,9 +89,9 @@ class Group:
 
 @dataclass
 class LeftIn:
-    """What is open in one project."""
+    """What is open in one repository."""
 
-    project: str | None
+    repository: str | None
     about: str
     """All of it, counted."""
     items: list[Left]
@@ -229,7 +228,7 @@ def recap(
         _has_more_open=len(left) > _OPEN,
         _groups=[*_groups(done, items, spent_by)],
         _repositories=[*_by_repository(done, spent_by)] if len(items) < len(done) else [],
-        _open=[*_by_project(left[:_OPEN])],
+        _open=[*_left_in(left[:_OPEN])],
         _about=_about(done, total, is_sum=True),
         _period=between(_text(where["since"]), _text(where["until"])),
         _is_markdown=markdown,
@@ -245,7 +244,6 @@ def _groups(
 
     What a group adds up to is of all of it, also where the items end within it.
     """
-    name_of = _names(done)
     listed = {id(one) for one in items}
     for (day, _), grouped in groupby(done, lambda one: (one.day, one._repository)):
         rows = [*grouped]
@@ -253,7 +251,7 @@ def _groups(
         if shown:
             yield Group(
                 day,
-                name_of(rows[0]),
+                rows[0].repository,
                 _about(rows, spent_by(rows), is_sum=True),
                 [one for one in shown if not one.is_short],
                 sum(one.is_short for one in shown),
@@ -264,32 +262,23 @@ def _by_repository(
     done: Sequence[Done], spent_by: Callable[[Sequence[Done]], Spent]
 ) -> Iterator[Group]:
     """Yield what all conversations of each repository add up to, the busiest first."""
-    name_of = _names(done)
-    repositories: dict[int | None, list[Done]] = {}
+    repositories: dict[str | None, list[Done]] = {}
     for one in done:
         repositories.setdefault(one._repository, []).append(one)
     for rows in sorted(repositories.values(), key=len, reverse=True):
-        yield Group(None, name_of(rows[0]), _about(rows, spent_by(rows), is_sum=True), [], 0)
+        yield Group(None, rows[0].repository, _about(rows, spent_by(rows), is_sum=True), [], 0)
 
 
-def _names(done: Sequence[Done]) -> Callable[[Done], str | None]:
-    """Return what names a repository: its path if several have the same name."""
-    paths: dict[str | None, set[str | None]] = {}
-    for one in done:
-        paths.setdefault(one.repository, set()).add(one._path)
-    return lambda one: one.repository if len(paths[one.repository]) == 1 else one._path
-
-
-def _by_project(left: Sequence[Left]) -> Iterator[LeftIn]:
-    """Yield what is open by project, all of it counted, and the first of it named."""
+def _left_in(left: Sequence[Left]) -> Iterator[LeftIn]:
+    """Yield what is open by repository, all of it counted, and the first of it named."""
     from ..terminal import many
 
     listed = {id(one) for one in left[:_LISTED]}
-    for project, grouped in groupby(left, lambda one: one.project):
+    for repository, grouped in groupby(left, lambda one: one.repository):
         rows = [*grouped]
         counts = Counter(one.kind for one in rows)
         about = ", ".join(many(count, _NOUNS.get(kind, kind)) for kind, count in counts.items())
-        yield LeftIn(project, about, [one for one in rows if id(one) in listed])
+        yield LeftIn(repository, about, [one for one in rows if id(one) in listed])
 
 
 def _count(connection: sqlite3.Connection, filters: Filters) -> int:
@@ -367,17 +356,21 @@ def _done(
                 outcome=None,
                 is_short=is_short(row),
                 _session=session,
-                _repository=home["repository_id"],
-                _path=home["repository_path"] or home["path"],
+                _repository=home["repository_key"],
                 _about="",
             )
         )
-    newest: dict[tuple[str | None, int | None], str] = {}
+    newest: dict[tuple[str | None, str | None], str] = {}
     for one in done:
         group = one.day, one._repository
         newest[group] = max(newest.get(group, ""), one.ended or "")
     done.sort(key=lambda one: (one.ended or "", one._session), reverse=True)
-    done.sort(key=lambda one: (one.day or "", newest[one.day, one._repository]), reverse=True)
+    done.sort(
+        key=lambda one: (
+            one.day or "", newest[one.day, one._repository], one._repository or "",
+        ),
+        reverse=True,
+    )  # fmt: skip
     return done, usage
 
 
@@ -437,5 +430,5 @@ def _left(reader: Reader, row: sqlite3.Row) -> Left:
     key = row["session_key"]
     return Left(
         row["what"], short_key(reader.db, str(key)) if key else None,
-        row["text"], row["status"], row["project"],
+        row["text"], row["status"], row["repository"],
     )  # fmt: skip

@@ -68,6 +68,7 @@ class Recent:
     key: Annotated[str | None, "What `open` takes."]
     title: str | None
     project: str | None
+    repository: str | None
     text: Annotated[str | None, "The open item."] = None
     status: str | None = None
     time: str | None = None
@@ -184,7 +185,7 @@ def _around(connection: sqlite3.Connection, directory: str) -> list[int]:
 
 def _open(reader: Reader, row: sqlite3.Row) -> Recent:
     return Recent(
-        row["what"], _key(reader, row), row["session"], row["project"],
+        row["what"], _key(reader, row), row["session"], row["project"], row["repository"],
         row["text"], row["status"], row["last_activity"],
     )  # fmt: skip
 
@@ -200,6 +201,7 @@ def _conversation(reader: Reader, row: sqlite3.Row, names: Names) -> Recent:
         key=_key(reader, row),
         title=row["title"],
         project=row["project"],
+        repository=row["repository"],
         branch=row["git_branch"],
         cwd=row["cwd"],
         source=row["source"],

@@ -36,7 +36,7 @@ GROUPS = {
     "day": Group("day", "day"),
     "week": Group("week_of", "week_of"),
     "month": Group("month", "month"),
-    "repository": Group("repository_id", "repository", ("repository_path",), ("repository_id",)),
+    "repository": Group("repository_key", "repository", ids=("repository_key",)),
     "project": Group("project_id", "project", ("path",), ("project_id",)),
     "model": Group("model", "model"),
     "agent": Group("agent", "agent"),

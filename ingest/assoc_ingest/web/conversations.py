@@ -110,7 +110,6 @@ def _shown(row: Mapping[str, Any], state: str | None) -> pages.Row:
         "cost": terminal.money(cost, row["partial"], unpriced) if is_known else "",
         "estimate": "" if estimate is None
         else terminal.money(estimate, 0, unpriced, is_estimate=True),
-        "git_branch": terminal.branch_besides(row["project"], row["git_branch"]),
         "state": state,
     })  # fmt: skip
 
@@ -199,7 +198,9 @@ def _values(
     connection: sqlite3.Connection, asked: Mapping[str, str], project: str | None
 ) -> dict[str, dict[str, str]]:
     """Return the values that the form offers, each with its text; those chosen are among them."""
-    values: dict[str, dict[str, str]] = {"project": {}, "model": {}, "source": {}}
+    values: dict[str, dict[str, str]] = {
+        "project": {}, "repository": {}, "model": {}, "source": {}
+    }  # fmt: skip
     for row in sql.ask(connection, "pages/conversation_values", limit=_VALUES):
         key = str(row["key"])
         if len(key) <= _LONGEST_VALUE:
