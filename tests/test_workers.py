@@ -753,3 +753,21 @@ def test_only_a_line_that_is_too_long_is_left_to_the_writer(
     assert not any(lines.is_too_much(block) for _ in range(3))
     assert not lines.is_too_much(b"x" * 950)  # with the end of the last block, as long as allowed
     assert lines.is_too_much(b"x\n")
+
+
+@pytest.mark.parametrize("said", [None, "glibc.malloc.check=1"])
+def test_the_process_of_the_index_has_large_pages_unless_the_user_says_otherwise(
+    said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = []
+
+    def note(command: list[str], *, env: dict[str, str], **more: object) -> None:
+        started.append(env)
+        raise OSError
+
+    if said is not None:
+        monkeypatch.setenv("GLIBC_TUNABLES", said)
+    monkeypatch.setattr("assoc_ingest.workers.subprocess.Popen", note)
+    assert not pool.SingleWorker().has_done(stuck.Pieces(seconds=2, count=1, size=10, takes=0))
+    assert [env["GLIBC_TUNABLES"] for env in started] == [said or "glibc.malloc.hugetlb=1"]
+    assert started[0]["HOME"] == os.environ["HOME"]

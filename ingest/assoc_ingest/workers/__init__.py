@@ -35,7 +35,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -364,6 +364,11 @@ def started_ahead(count: int) -> Iterator[None]:
             worker.wait()
 
 
+_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+"""Lets the memory of a process have pages of 2 MB, with glibc 2.35 and later. The hash table of an
+index is read at random: a fifth of the time of indexing is spent looking for its small pages."""
+
+
 class SingleWorker:
     """A worker that keeps something from one job to the next, so that no other can replace it."""
 
@@ -375,7 +380,7 @@ class SingleWorker:
         """Do a job, if all before it were done."""
         try:
             if self._is_alive and self._worker is None:
-                self._worker = _Worker()
+                self._worker = _Worker({**_HUGE_PAGES, **os.environ})
             self._is_alive = (
                 self._is_alive and self._worker is not None and self._worker.do(job) is not None
             )
@@ -414,10 +419,11 @@ def _enlarge(pipe: BinaryIO) -> None:
 class _Worker:
     """A process, and the pipes to and from it."""
 
-    def __init__(self) -> None:
-        """Start the process. Raises OSError."""
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        """Start the process, with our own environment unless given another. Raises OSError."""
         self._process = subprocess.Popen(  # noqa: S603 - this interpreter, with our own module
             command(),
+            env=environment,
             bufsize=_PIPE_BYTES,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
