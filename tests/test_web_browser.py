@@ -24,6 +24,7 @@ from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call,
 
 from assoc_ingest import __main__ as program
 from assoc_ingest.sync.run import sync
+from assoc_ingest.web.pages import for_people
 
 api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="no axe-core")
@@ -243,6 +244,45 @@ def test_the_first_row_of_a_table_is_seen_at_once(browser: Any, server: str, pat
             "[...document.querySelectorAll('td > div')].map(one => one.clientWidth)"
         )
         assert max(widths) <= 384
+
+
+def test_no_word_and_no_number_in_a_table_is_broken(browser: Any, server: str) -> None:
+    """A path is broken at a slash, another name at a hyphen, and what is longer is no word."""
+    page = Watched(browser, server).open("/demo")
+    names = page.evaluate("[...document.querySelectorAll('td a, dt a')].map(one => one.pathname)")
+    tables = [name for name in names if name.startswith("/demo/")]
+    reports = [f"/demo/{name}" for name in for_people()]
+    own = [path for path in PAGES if "evil" not in path]
+    assert len(tables) > 40
+    broken, cells = [], 0
+    for path in dict.fromkeys([*tables, *reports, *own]):
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.goto(server + path)
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        for width in (1280, 800, 400):
+            page.set_viewport_size({"width": width, "height": 800})
+            found = page.evaluate(_BROKEN)
+            cells += found["cells"]
+            broken += [(path, width, *one) for one in found["broken"]]
+    assert broken == []
+    assert cells > 10_000
+
+
+def test_titles_of_a_table_are_wide_and_its_numbers_are_at_the_right(
+    browser: Any, server: str
+) -> None:
+    for path in ("/demo/sessions", "/demo/ask-longest-sessions", "/demo/ask-list-sessions"):
+        page = Watched(browser, server, viewport={"width": 1280, "height": 800}).open(path)
+        widths, aligned = page.evaluate(
+            """() => [
+                [...document.querySelectorAll("td.col-title .ai-cell")].map((one) =>
+                    one.clientWidth / (0.5 * parseFloat(getComputedStyle(one).fontSize))),
+                [...document.querySelectorAll("[class*=_count]")].map((one) =>
+                    getComputedStyle(one).textAlign + getComputedStyle(one).fontVariantNumeric),
+            ]"""
+        )
+        assert min(widths) >= 30
+        assert set(aligned) == {"righttabular-nums"}
 
 
 def test_a_number_beside_a_filter_is_on_one_line_on_a_telephone(browser: Any, server: str) -> None:
@@ -622,6 +662,31 @@ def _held(page: Any) -> str:
     return str(page.evaluate("document.activeElement.closest('#entries > *')?.innerText"))
 
 
+_BROKEN = r"""() => {
+    const words = [
+        /(?<![^\s(])(?:\d{4}-\d\d-\d\d(?: \d\d:\d\d)?|[≥~$]*\d[\d.,]*)(?![^\s),;])/,
+        /(?<![^\s/<-])[^\s/<-]{1,24}(?=[\s/<-]|$)/,
+    ]
+    const pieces = RegExp(words.map((one) => one.source).join("|"), "g")
+    const broken = [], cells = document.querySelectorAll("td, th, dd")
+    for (const cell of cells) {
+        const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT)
+        while (texts.nextNode()) {
+            const { data, parentElement } = texts.currentNode
+            const isOther = parentElement.closest(".ai-unseen, svg, pre, code, .ai-prose")
+            if (isOther || !parentElement.checkVisibility()) continue
+            for (const piece of data.matchAll(pieces)) {
+                const range = document.createRange()
+                range.setStart(texts.currentNode, piece.index)
+                range.setEnd(texts.currentNode, piece.index + piece[0].length)
+                const boxes = [...range.getClientRects()].filter((box) => box.width)
+                const lines = new Set(boxes.map((box) => Math.round(box.top)))
+                if (lines.size > 1) broken.push([cell.dataset.column, piece[0]])
+            }
+        }
+    }
+    return { broken, cells: cells.length }
+}"""
 _COLOURS = """() => JSON.stringify(["backgroundColor", "color"].map(name =>
     getComputedStyle(document.body)[name].match(/\\d+/g).slice(0, 3).map(Number)))"""
 _FIRST_LINE = """() => {

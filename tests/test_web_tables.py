@@ -243,6 +243,25 @@ def test_the_form_of_a_report_says_what_it_asks(name: str, site: Any) -> None:
         assert len(label) > 3 or box, parameter
         placeholder = re.search(rf'name="{parameter}" [^>]*placeholder="([^"]+)"', page)
         assert placeholder or box, parameter
+        assert placeholder is None or placeholder[1] not in ("-1", str(2**63 - 1))
+
+
+@pytest.mark.parametrize("name", [*for_people()])
+def test_a_report_shows_at_most_eight_columns_first(name: str, site: Any) -> None:
+    page = get(site, f"/story/{name}").text
+    assert page.count('scope="col"') <= 8
+    if "show all</a>" in page:
+        assert get(site, f"/story/{name}?_all=1").text.count('scope="col"') > 8
+
+
+def test_the_columns_of_reports_that_are_shown_first_exist(demo: Path) -> None:
+    queries = for_people()
+    with closing(sqlite3.connect(demo)) as connection:
+        for name, columns in frame.FIRST_OF_REPORTS.items():
+            query = queries[f"ask-{name}"]
+            cursor = connection.execute(query.sql, dict.fromkeys(query.parameters, ""))
+            assert {*columns} <= {column[0] for column in cursor.description}, name
+            assert len(columns) <= frame.MOST
 
 
 def test_a_form_shows_a_day_as_it_was_given(site: Any) -> None:

@@ -9,9 +9,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from .. import sql
 from ..ask.times import as_given
@@ -20,7 +20,7 @@ from ..terminal import moment, one_line, unknown_of
 from . import pages
 from .pages import PageError, is_for_us, our_databases
 from .reports import Report, report_of, totals
-from .urls import BlockPlace, Paths, Permalinks
+from .urls import PREFIX, BlockPlace, Paths, Permalinks
 
 # ------------------------------------------------------------------------------------------------
 # Readable cells in Datasette's tables: times, links to conversations, addresses.
@@ -198,6 +198,69 @@ FIRST: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """For tables and views whose first columns are not those that people read most."""
 
+FIRST_OF_REPORTS: Mapping[str, tuple[str, ...]] = {
+    "git-changes": (
+        "path", "letter", "status", "project", "branch", "changes_of_project", "seen_at",
+        "is_diff_cut",
+    ),
+    "git-diff": (
+        "path", "kind", "text", "position", "status", "project", "seen_at", "is_cut",
+    ),
+    "list-agents": (
+        "name", "project", "sessions", "last_activity", "type", "description", "source", "gone_at",
+    ),
+    "list-files": (
+        "path", "kind", "size", "last_synced_at", "read", "line_count", "issue_count", "gone_at",
+    ),
+    "list-inbox": (
+        "message", "sender", "recipient", "timestamp", "kind", "is_read", "team", "session",
+    ),
+    "list-projects": (
+        "name", "session_count", "sessions_with_worktrees", "last_activity_at", "path",
+        "git_branch", "worktree_of", "source",
+    ),
+    "list-sessions": (
+        "title", "project", "ended_at", "prompt_count", "message_count", "tool_call_count",
+        "output_tokens", "git_branch",
+    ),
+    "list-subagents": (
+        "description", "agent_type", "started_at", "message_count", "tokens", "session", "project",
+        "kind",
+    ),
+    "list-tasks": (
+        "subject", "status", "owner", "waits_for", "session", "project", "description", "gone_at",
+    ),
+    "list-teams": (
+        "name", "description", "created_at", "member_count", "item_count", "session", "project",
+        "gone_at",
+    ),
+    "list-todos": ("content", "status", "priority", "session", "project", "channel", "gone_at"),
+    "longest-sessions": (
+        "title", "project", "prompt_count", "message_count", "tool_call_count", "hours",
+        "output_tokens", "ended_at",
+    ),
+    "projects-overview": (
+        "project", "sessions", "prompts", "tool_calls", "input_tokens", "output_tokens",
+        "cache_read_tokens", "last_activity",
+    ),
+    "status-sources": (
+        "kind", "root", "file_count", "session_count", "block_count", "bytes", "last_synced_at",
+        "gone_at",
+    ),
+    "usage-by-session": (
+        "title", "cost_usd", "input_tokens", "output_tokens", "cache_read_tokens",
+        "cache_write_tokens", "responses", "last_activity",
+    ),
+    "usage-reconciliation": (
+        "source", "counting", "counted", "input_tokens", "output_tokens", "cache_read_tokens",
+        "cost_usd", "explanation",
+    ),
+}  # fmt: skip
+"""For reports and lists, in the same way."""
+
+_slash = re.compile(r"(<[^<>]*>)|/(?=\w)")
+_number = re.compile(r"[≥~]?-?[\d,]+(?:\.\d+)?", re.ASCII)
+
 
 # ------------------------------------------------------------------------------------------------
 # What the templates of all pages need: the navigation, and additions to Datasette's pages.
@@ -275,6 +338,38 @@ class Frame:
         named |= {asked[name] for name in ("_sort", "_sort_desc") if name in asked}
         chosen += [place for place in every if names[place] in named and place not in chosen]
         return chosen
+
+    def columns_of_report(
+        self, report: str, names: Sequence[str], asked: Mapping[str, str]
+    ) -> list[int]:
+        """Return the indexes of the columns of a report to show, in order."""
+        if len(names) <= MOST or "_all" in asked:
+            return [*range(len(names))]
+        wanted = FIRST_OF_REPORTS.get(report.removeprefix(PREFIX), names)
+        return [names.index(name) for name in wanted if name in names][:MOST]
+
+    def with_all_columns(self, *, is_wanted: bool) -> str:
+        """Return the address of this page with all columns, or with those shown first."""
+        asked = [one for one in parse_qsl(self.request.query_string) if one[0] != "_all"]
+        return f"?{urlencode([*asked, ('_all', '1')] if is_wanted else asked)}"
+
+    @staticmethod
+    def at_slashes(cell: object) -> Markup:
+        """Return a cell, which may be HTML, that a browser breaks after slashes before words."""
+        text = str(escape(cell))
+        return Markup(_slash.sub(lambda found: found[1] or "/<wbr>", text))  # noqa: S704 - escaped
+
+    @staticmethod
+    def numeric(rows: Iterable[Iterable[object]]) -> list[bool]:
+        """Return for each column whether its cells, which may be HTML, are all numbers."""
+        columns = [
+            [str(value).replace("&nbsp;", " ").strip() for value in column]
+            for column in zip(*rows, strict=True)
+        ]
+        return [
+            any(cells) and all(_number.fullmatch(cell) for cell in cells if cell)
+            for cells in columns
+        ]
 
     async def ways(self, table: str, cells: Iterable[Mapping[str, Any]]) -> list[Way]:
         """Return the links of a row; none for those who may not see where they lead."""

@@ -146,7 +146,7 @@ LISTS = "Lists"
 
 _VALUES = 200  # of a field, to choose from
 _LONGEST_VALUE = 200  # letters of one
-_ALL = "-1"
+_ALL = ("-1", str(2**63 - 1))
 _parameter = re.compile(r":(\w+)")
 _default = re.compile(r"nullif\(:(\w+), ''\), '?(-?\w+)")
 _TABLES = ("sessions", "projects", "sources")
@@ -225,7 +225,8 @@ def _fields(query: Query, known: Mapping[str, Sequence[str]]) -> Iterator[Field]
     defaults = dict(_default.findall(query.sql))
     for name in query.parameters:
         field = FIELDS[name]
-        given = defaults.get(name, _ALL).replace(_ALL, "all")
+        default = defaults.get(name)
+        given = "all" if default is None or default in _ALL else default
         example, values = field.example.format(default=given), tuple(known.get(name, ()))
         if example == "all" and values:
             example += f"; such as {values[0]}"
