@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs.pictures import PICTURES
 from tests.support.cases import DEMO
 from tests.support.images import image, png
 from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, call, result, user, write
@@ -35,6 +37,7 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),  # Playwright's own
 ]
 
+ROOT = Path(__file__).parents[1]
 QUIET = [
     "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run",
@@ -331,6 +334,17 @@ def test_a_bar_leads_to_the_conversations_of_its_day(browser: Any, server: str) 
     assert page.locator("input[name=until]").input_value() == day
     assert page.locator("input[name=model]").input_value() == model.split()[0]
     assert page.locator("tbody tr").count() >= 1
+
+
+def test_the_pictures_of_the_documents_are_taken_all_of_one_size(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "docs.pictures", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    taken = {path.stem: path.read_bytes() for path in tmp_path.iterdir()}
+    assert taken.keys() == PICTURES.keys()
+    sizes = {struct.unpack(">II", content[16:24]) for content in taken.values()}
+    assert len(sizes) == 1
+    assert max(map(len, taken.values())) < 300_000
 
 
 def test_what_was_done_last_week_is_told_without_a_click(browser: Any, server: str) -> None:

@@ -299,7 +299,8 @@ def filter_option(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return click.option(flags, help=one.about, shell_complete=repositories)
     if one.type is list:
         return click.option(flags, multiple=True, help=f"{one.about}; can be given several times.")
-    return click.option(flags, name, is_flag=one.type is bool, help=one.about)
+    value = {"time": "WHEN", "dollars": "USD"}.get(one.kind)
+    return click.option(flags, name, is_flag=one.type is bool, metavar=value, help=one.about)
 
 
 def _check_source(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
