@@ -203,6 +203,16 @@ def test_people_read_it_by_day(asked: Shell) -> None:
     ]  # fmt: skip
 
 
+def test_what_a_conversation_did_stands_behind_its_title_however_long_that_is(
+    asked: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert asked("recap", "2026-03-03", "--project", "shop") == 0
+    (line,) = (line for line in asked.out.splitlines() if line.startswith("  1c8d3a5f"))
+    assert line.endswith("… · 1 prompt, 1 file, ≥$0.01")
+    assert len(line) == 60
+
+
 def test_what_a_repository_adds_up_to_is_of_all_of_it(asked: Shell, filled: Path) -> None:
     """Also where the answer ends within it, as on the page of many conversations."""
     with closing(reader(filled)) as connection:

@@ -98,11 +98,14 @@ def _cut(text: object, width: int) -> str:
 
 
 @jinja2.pass_context
-def _line(context: Context, text: object, *before: object, indent: int = 0) -> Shown:
-    """Return one line of the terminal: texts that are whole, and one that is cut."""
+def _line(
+    context: Context, text: object, *before: object, indent: int = 0, behind: str = ""
+) -> Shown:
+    """Return one line of the terminal: texts that are whole, and between them one that is cut."""
     head = " " * indent + "".join(f"{one_line(str(word))}  " for word in before if word)
-    room = context["width"] - len(head)
-    return Shown(head + _cut(text, max(room, 20) if before else room))
+    tail = f" · {one_line(behind)}" if behind else ""
+    room = context["width"] - len(head) - terminal.columns(tail)
+    return Shown(head + _cut(text, max(room, 20) if before else room) + tail)
 
 
 @jinja2.pass_context
