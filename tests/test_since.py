@@ -64,6 +64,18 @@ def test_later_edits_of_other_conversations_are_known(
     assert since(database, THIRD) is None
 
 
+def test_only_edits_behind_the_last_one_of_a_file_count(
+    home: Path, fresh: Callable[[], Path]
+) -> None:
+    first, second = (Transcript(home, key, DEMO) for key in (SESSION, OTHER))
+    edit(first, 1, f"{DEMO}/beds.py")
+    edit(second, 10, f"{DEMO}/beds.py", f"{DEMO}/kale.py")
+    edit(first, 20, f"{DEMO}/kale.py")
+    database = fresh()
+    sync(database, [home])
+    assert since(database) == Since([f"{DEMO}/beds.py"], 2, 1, 0)
+
+
 def test_what_changed_nothing_does_not_count(home: Path, fresh: Callable[[], Path]) -> None:
     first = Transcript(home, SESSION, DEMO)
     earlier, failed, elsewhere = (
@@ -85,11 +97,13 @@ def test_what_changed_nothing_does_not_count(home: Path, fresh: Callable[[], Pat
 def test_a_conversation_that_an_app_has_too_is_no_other(shell: Shell) -> None:
     with index(shell.database) as rows:
         project = rows.project("demo", DEMO)
-        session, file = rows.session(SESSION, project, cwd=DEMO)
-        _, twin = rows.session(OTHER, project, cwd=DEMO, linked_session_id=session)
-        for one, second in ((file, 1), (twin, 2)):
+        facts = {"cwd": DEMO, "ended_at": at(50)}
+        session, file = rows.session(SESSION, project, **facts)
+        _, twin = rows.session(OTHER, project, linked_session_id=session, **facts)
+        _, other = rows.session(THIRD, project, **facts)
+        for one, second in ((file, 1), (twin, 2), (other, 3)):
             rows.call(one, "Edit", {"file_path": f"{DEMO}/beds.py"}, "done", started_at=at(second))
-    assert since(shell.database) is None
+    assert since(shell.database) == Since([f"{DEMO}/beds.py"], 1, 1, 0)
 
 
 # -- commits ---------------------------------------------------------------------------------------
