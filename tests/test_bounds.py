@@ -288,10 +288,14 @@ def _as_text(pattern: re.Pattern[Any]) -> str:
     return text.decode() if isinstance(text, bytes) else str(text)
 
 
+_EXPRESSIONS = ("re.Pattern", "Callable[[str, int], re.Match")
+"""The types of expressions, and of the method of one that matches at a place."""
+
+
 def _makes_an_expression(value: object) -> bool:
     """Is it a function that compiles an expression when it is needed first?"""
     result = getattr(value, "__annotations__", {}).get("return", "")
-    return hasattr(value, "cache_info") and str(result).startswith("re.Pattern")
+    return hasattr(value, "cache_info") and str(result).startswith(_EXPRESSIONS)
 
 
 def _look_at_all(function: Callable[[str], object], texts: list[str]) -> None:
