@@ -405,7 +405,7 @@ def test_tool_use_counts_calls_errors_and_the_duration_in_the_middle(
 
 def test_most_edited_files_and_errors_name_the_place(connection: sqlite3.Connection) -> None:
     (edited,) = _run(connection, "reports/most_edited_files")
-    assert (edited["file"], edited["edits"], edited["project"]) == ("/srv/a", 1, "shop")
+    assert (edited["file"], edited["edits"], edited["repository"]) == ("/srv/a", 1, "shop")
     (error,) = _run(connection, "reports/errors")
     assert (error["name"], error["target"], error["said"]) == ("Bash", "test", "failed")
 

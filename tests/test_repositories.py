@@ -215,6 +215,39 @@ def test_lists_and_sums_have_one_row_for_all_directories(filled: Shell) -> None:
     assert {item["cwd"]: item["repository"] for item in recent if item["cwd"]} == NAMES
 
 
+def test_a_file_in_several_clones_and_worktrees_is_one(place: Path, shell: Shell) -> None:
+    """Its path is relative to the repository, and what is outside keeps its own."""
+    home = place / "home"
+    edited = {
+        "/srv/shop": ("/srv/shop/src/door.py", "/etc/hosts", "/srv/shop/.worktrees/x/src/door.py"),
+        "/srv/shop/.claude/worktrees/door": ("/srv/shop/.claude/worktrees/door/src/door.py",),
+        "/home/ada/copy": ("/home/ada/copy/src/door.py", "/srv/shop/src/door.py"),
+        "/home/ada/fork/shop": ("/home/ada/fork/shop/src/door.py",),
+    }
+    for number, (cwd, paths) in enumerate(edited.items()):
+        path, lines = conversation(number, cwd, PUSHED[cwd])
+        for count, file in enumerate(paths):
+            id_ = f"toolu_{number}_{count}"
+            used = call(id_, "Edit", file_path=file, old_string="a", new_string="b")
+            lines += [
+                assistant([used], id_, cwd=cwd, second=count),
+                user([result(id_)], f"r{id_}", id_, cwd=cwd, second=count),
+            ]
+        write_bytes(home, path, jsonl(*lines))
+    assert shell("sync", str(home)) == 0
+    files = shell.items("query", "most_edited_files")
+    assert {
+        (row["file"], row["repository"]): (row["edits"], row["sessions"]) for row in files
+    } == {
+        ("src/door.py", "Ada/shop"): (5, 3),
+        ("src/door.py", "eve/shop"): (1, 1),
+        ("/etc/hosts", "Ada/shop"): (1, 1),
+    }  # fmt: skip
+    assert files[0]["session_key"].startswith("0000000")
+    of = shell.items("query", "most_edited_files", "-p", "repository", "eve")
+    assert [row["repository"] for row in of] == ["eve/shop"]
+
+
 def test_what_is_open_is_grouped_by_repository_of_how_many(filled: Shell) -> None:
     """The conversations in which git was called are unfinished."""
     opened = filled.items("list", "open", "--repository", "github.com/ada/shop")

@@ -554,6 +554,10 @@ create function assoc_read.iif(boolean, anycompatible, anycompatible) returns an
     language sql immutable parallel safe
     as $$ select case when $1 then $2 else $3 end $$;
 
+create function assoc_read.instr(text, text) returns integer
+    language sql immutable strict parallel safe
+    as $$ select strpos($1, $2) $$;
+
 -- PostgreSQL has only round(numeric, integer).
 create function assoc_read.round(double precision, integer) returns double precision
     language sql immutable strict parallel safe

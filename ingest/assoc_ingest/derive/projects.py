@@ -335,6 +335,7 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     touched.projects.update(row[0] for row in rows if row[0] is not None)
     ids = touched.projects | linked_worktrees(connection, "select id from touched_files")
     related = relatives(connection, ids)
+    before = _facts(connection, ids)
     removed = connection.execute(  # the old name of a directory that was moved
         f"delete from projects where id in ({id_list(ids)}) and directory is null"
         " and not exists (select 1 from files f where f.project_id = projects.id)"
@@ -345,7 +346,16 @@ def refresh_projects(connection: sqlite3.Connection, touched: Touched) -> None:
     _describe_all(connection, ids | related)
     if ids or touched.is_project_removed:
         connection.execute(_SAME_AS)
+    if before != _facts(connection, ids):  # an append changes none of them
         refresh_repositories(connection)
+
+
+def _facts(connection: sqlite3.Connection, ids: Iterable[int]) -> list[tuple[object, ...]]:
+    """Return what is known of projects from which their repositories follow."""
+    return connection.execute(
+        "select id, path, name, repository, parent_id, remote, first_commit, repository_key"
+        f" from projects where id in ({id_list(ids)}) order by id"
+    ).fetchall()
 
 
 def refresh_named(connection: sqlite3.Connection, ids: set[int]) -> None:
