@@ -48,8 +48,8 @@ _PAGES = (
     ("conversation of 20,000, first page", "/assoc/-/session/{long}"),
     ("conversation of 20,000, in its middle", "/assoc/-/session/{long}?at={middle}"),
     ("the largest other conversation", "/assoc/-/session/{largest}"),
-    ("dashboard, 30 days", "/-/assoc/dashboard"),
-    ("dashboard, all", "/-/assoc/dashboard?days=all"),
+    ("usage, all by day", "/assoc/-/stats?when=all"),
+    ("usage, all by repository and model", "/assoc/-/stats?when=all&by=repository&split=model"),
     ("the largest project", "/assoc/-/project/{project}"),
 )
 

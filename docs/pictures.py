@@ -50,7 +50,7 @@ PICTURES = {
     "conversation-dark": Picture(_FROST, 740, is_dark=True),
     "front": Picture("/", 740),
     "search": Picture("/-/assoc/search?q=frost", 740),
-    "dashboard": Picture("/-/assoc/dashboard", 740),
+    "usage": Picture("/assoc/-/stats", 740),
     "table": Picture("/assoc/messages", 740),
 }
 

@@ -30,7 +30,7 @@ PARAMETERS: dict[str, dict[str, object]] = {
     "lists/sessions": {"all": 1},
 }
 # Of the pages, what is not asked for with ids.
-_PAGES = ("dashboard_projects", "dashboard_usage", "newest_session")
+_PAGES = ("dashboard_projects", "newest_session")
 # What prints paths of this machine, and what depends on the day.
 _VARIES = (
     "status_runs", "status_sources",

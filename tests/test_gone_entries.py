@@ -759,7 +759,6 @@ def test_pages_leave_out_what_is_gone_and_say_how_much(place: Place) -> None:
     project = site.get(f"/{name}/-/project/p").words
     assert "No longer present and not shown here: 1 session, 2 tickets." in project
     assert "Menus" not in project
-    assert "(2 gone)" in site.get("/-/assoc/dashboard?days=all").words
 
 
 def test_projects_that_are_not_on_this_machine_are_a_question(place: Place, asked: Shell) -> None:

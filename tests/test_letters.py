@@ -354,9 +354,9 @@ def test_its_pages_are_there(home: Path, fresh: Fresh) -> None:
     assert "Peas, I should think." in day
     assert f"cd /srv/garden && quill --day {SECOND}" in day
     assert FIRST in day
-    dashboard = site.get("/-/assoc/dashboard").words
-    assert "Letters: old files are deleted when the agent starts" in dashboard
-    assert "mend" in dashboard
+    status = site.get(f"/{name}/-/status").words
+    assert "Letters: old files are deleted when the agent starts" in status
+    assert "mend" in site.get(f"/{name}/-/stats?by=tool&when=all").words
     found = site.get("/-/assoc/search?q=frost&source=letters").words
     assert "Which seeds are left" in found
     assert "letters" in found

@@ -206,7 +206,9 @@ def test_a_list_has_an_estimate_beside_each_lower_bound(measured: Measured, shel
     assert re.search(r"≥0\.00 +~0\.03 .* ≥8 +~2\.0 k ", row)
     for address in ("/-/assoc", f"/{shell.database.stem}/-/sessions"):
         page = Site(shell.database).get(address)
-        assert re.findall(r"≥\$\S+ \((\S+)\)", page.words) == ["~$0.03"], address
+        estimates = re.findall(r"≥\$\S+ \((\S+)\)", page.words)
+        # The first page begins with a recap, which has the sums.
+        assert [one for one in estimates if one != "~$0.05"] == ["~$0.03"], address
 
 
 @pytest.mark.parametrize("is_other_measured", [False, True])

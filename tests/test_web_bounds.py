@@ -19,7 +19,7 @@ from tests.support.reading import index
 from tests.support.rows import AT, Rows
 from tests.support.web import Page, Site
 
-from assoc_ingest.web import conversation, conversations, html, pages, project, usage
+from assoc_ingest.web import conversation, conversations, html, pages, project
 from assoc_ingest.web.html import Budget
 
 pytestmark = [
@@ -211,38 +211,28 @@ def test_a_prefix_of_very_many_conversations_lists_the_first(site: Callable[[Fil
 # -- the other pages -----------------------------------------------------------------------------
 
 
-def test_the_dashboard_counts_and_lists_as_much_as_it_can_bear(
-    site: Callable[[Fill], Site], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("by", ["day", "model", "repository", "session", "tool"])
+def test_the_page_of_usage_shows_as_much_as_it_can_bear(
+    site: Callable[[Fill], Site], by: str
 ) -> None:
-    monkeypatch.setattr(usage, "MOST_GROUPS", 900)
-    monkeypatch.setattr(usage, "MOST_DAYS", 100)
-
     def fill(rows: Rows) -> None:
-        session, file = rows.session(KEY, rows.project("shop"))
         for number in range(1_000):
-            day, model = 1 + number % 20, f"model-{number:04}"
+            day, model = f"20{10 + number % 15}-01-{1 + number % 20:02}", f"model-{number:04}"
+            project = rows.project(f"project-{number:04}")
+            session, file = rows.session(f"session-{number}", project, title="t" * LONG)
             rows.add(
-                "responses", model=model, timestamp=f"2026-01-{day:02}T10:00:00.000Z",
-                input_tokens=1, output_tokens=1, cache_read_tokens=0, cache_write_5m_tokens=0,
-                cache_write_1h_tokens=0, web_searches=0, partial=0, session_id=session,
+                "responses", model=model, timestamp=f"{day}T10:00:00.000Z",
+                input_tokens=1, output_tokens=1, session_id=session,
                 response_key=str(number), file_id=file, byte_offset=number, byte_length=1,
             )  # fmt: skip
             rows.call(file, f"tool-{number:04}", {"a": "b"}, started_at=AT)
-            rows.add(
-                "hook_events", event="SessionStart", session_key=f"key-{number}", payload="{}",
-                session_id=session, file_id=file, byte_offset=number, byte_length=1,
-            )  # fmt: skip
-            rows.session(f"session-{number}", rows.project(f"project-{number:04}"))
 
     def holds(page: Page, words: str) -> None:
-        assert page.text.count("<tr>") < 200
+        assert page.text.count("<tr>") < 130
         assert page.text.count("<rect") < 2_500
-        assert "include only the most recent usage" in words
-        assert "… and 800 more rows" in words
-        assert "And 985 tools with fewer calls" in words
-        assert "All projects" in words
+        assert ("Next →" in words) == (by != "day"), "there are 60 days"
 
-    bounded(site(fill), "/-/assoc/dashboard", holds)
+    bounded(site(fill), f"/db/-/stats?by={by}&when=all", holds)
 
 
 def test_a_project_shows_the_first_of_its_tasks_texts_links_and_worktrees(
@@ -492,6 +482,6 @@ def test_a_page_that_is_too_large_all_the_same_is_none(
     site: Callable[[Fill], Site], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "_LARGEST", 1_000)
-    page = site(lambda rows: None).get("/-/assoc/dashboard")
+    page = site(lambda rows: None).get("/-/assoc")
     assert page.status == 503
     assert "Open the rows in Tables" in page.words

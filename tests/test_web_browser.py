@@ -15,6 +15,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,8 @@ PAGES = (
     f"{FROST}?said=1", f"{FROST}?find=frost&at=1", f"/evil/-/session/{SESSION}?find=evil",
     f"{FROST}/timeline", f"/evil/-/session/{SESSION}/timeline",
     "/-/assoc/search?db=demo&q=the", "/-/assoc/search?db=evil&q=evil",
-    "/-/assoc/dashboard?db=demo&days=all", "/-/assoc/dashboard?db=evil&days=all",
+    "/demo/-/stats?when=all", "/evil/-/stats?when=all&by=repository&split=model",
+    "/evil/-/stats?when=all&by=tool", "/demo/-/status",
     "/demo/-/project/2", "/demo/-/team/1", "/demo/-/session/nix",
     "/-/assoc?db=demo", "/-/assoc?db=evil", "/demo/-/sessions", "/evil/-/sessions?errors=1",
     "/demo/-/blame?what=/srv/fernhill/calendar.py", "/demo/-/fix",
@@ -305,35 +307,61 @@ def test_a_number_beside_a_filter_is_on_one_line_on_a_telephone(browser: Any, se
 
 
 @pytest.mark.parametrize(("medium", "width"), [("screen", 1200), ("screen", 400), ("print", 700)])
-def test_a_bar_is_as_high_as_its_share_of_the_highest(
+def test_a_bar_is_as_high_as_its_share_of_the_axis(
     browser: Any, server: str, medium: str, width: int
 ) -> None:
     options = {"viewport": {"width": width, "height": 800}}
-    page = Watched(browser, server, **options).open("/-/assoc/dashboard?db=demo&days=all")
+    page = Watched(browser, server, **options).open("/demo/-/stats?when=all")
     page.emulate_media(media=medium)
-    chart = page.locator(".ai-bars").last
-    height = chart.locator("tbody").bounding_box()["height"]
+    height = page.locator(".ai-plot svg").bounding_box()["height"]
+    top = float(page.locator(".ai-marks span").first.inner_text().removeprefix("$"))
     bars = [
-        [one.bounding_box() for one in column.locator("td").all()]
-        for column in chart.locator("tr").all()
+        (one.bounding_box(), one.locator("title").text_content())
+        for one in page.locator(".ai-plot rect").all()
     ]
-    columns = [sum(box["height"] for box in column) for column in bars]
-    assert len(columns) > 1
-    assert 0.98 * height <= max(columns) <= 1.02 * height
-    assert min(columns) < 0.9 * height
-    assert min(box["width"] for column in bars for box in column) >= 2
+    assert len(bars) > 3
+    for box, said in bars:
+        cost = re.search(r"\$(\d+\.\d\d)$", said)
+        assert box["width"] >= 2
+        if cost and "<" not in said:
+            assert box["height"] == pytest.approx(
+                height * float(cost[1]) / top, abs=2 + 0.006 * height / top
+            )
 
 
-def test_a_bar_leads_to_the_conversations_of_its_day(browser: Any, server: str) -> None:
-    page = Watched(browser, server).open("/-/assoc/dashboard?db=demo&days=all")
-    bar = page.locator(".ai-bars").first.locator("td a").first
-    day, _, model = bar.get_attribute("title").partition(": ")
+@pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("by", ["day", "month", "repository", "session"])
+def test_the_texts_of_the_chart_stand_apart_and_no_date_is_broken(
+    browser: Any, server: str, width: int, by: str
+) -> None:
+    options = {"viewport": {"width": width, "height": 800}}
+    page = Watched(browser, server, **options).open(f"/demo/-/stats?when=all&by={by}")
+    boxes = [one.bounding_box() for one in page.locator(".ai-axis span").all() if one.is_visible()]
+    assert len(boxes) > 1
+    for before, after in pairwise(boxes):
+        assert before["x"] + before["width"] < after["x"]
+    assert boxes[-1]["x"] + boxes[-1]["width"] <= width
+    if by in ("day", "month"):
+        heights = [
+            one.bounding_box()["height"]
+            for one in page.locator(".ai-usage.ai-dated tbody th a").all()
+        ]
+        assert max(heights) < 30, "one line"
+
+
+def test_a_row_of_usage_narrows_the_page_and_a_chip_widens_it_again(
+    browser: Any, server: str
+) -> None:
+    page = Watched(browser, server).open("/demo/-/stats?when=all&by=model")
+    whole = page.locator(".ai-usage tfoot td").first.inner_text()
+    row = page.locator(".ai-usage tbody tr").first
+    cost = row.locator("td").first.inner_text()
     with page.expect_navigation():
-        bar.click()
-    assert page.locator("input[name=since]").input_value() == day
-    assert page.locator("input[name=until]").input_value() == day
-    assert page.locator("input[name=model]").input_value() == model.split()[0]
-    assert page.locator("tbody tr").count() >= 1
+        row.locator("a").click()
+    assert page.locator(".ai-usage tfoot td").first.inner_text() == cost != whole
+    with page.expect_navigation():
+        page.locator(".ai-chips a").click()
+    assert page.locator(".ai-usage tfoot td").first.inner_text() == whole
 
 
 def test_the_pictures_of_the_documents_are_taken_all_of_one_size(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
 import os
 import re
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
 STATIC = Path(usage.__file__).parent / "static"
 PAGES = (
-    "/-/assoc", "/-/assoc/dashboard?days=all", "/-/assoc/dashboard?days=7",
+    "/-/assoc", "/{db}/-/stats?when=all", "/{db}/-/stats?when=7d", "/{db}/-/status",
     "/{db}/-/sessions", "/{db}/-/project/1", "/{db}/-/project/2",
 )  # fmt: skip
 
@@ -118,24 +117,19 @@ def test_a_number_leads_to_what_it_counts(
     monkeypatch.setattr(times, "present", lambda: today)
     served = request.getfixturevalue(site)
     links = counts(served, path.format(db="db"))
-    assert len(links) >= (1 if "project" in path else 3)
+    assert len(links) >= (0 if "status" in path else 1 if "project" in path else 2)
     for address, number, columns in dict.fromkeys(links):
         shown = at_the_end(served, address, columns)
         assert shown == pytest.approx(number, abs=0.001), (address, columns)
 
 
 def test_each_kind_of_number_is_a_link(made: Any) -> None:
-    links = counts(made, "/-/assoc/dashboard?days=all")
+    links = counts(made, "/db/-/stats?when=all") + counts(made, "/db/-/status")
     named = {(address.split("?")[0], columns) for address, _, columns in links}
-    assert named >= {
-        ("/db/ask-usage-by-session", "cost_usd"), ("/db/response_costs", ""),
-        ("/db/ask-usage-by-session", "input_tokens output_tokens cache_write_tokens"),
-        ("/db/ask-usage-by-session", "output_tokens"), ("/db/-/sessions", ""),
-        ("/db/tool_calls_full", ""), ("/db/ask-list-sessions", "prompt_count"),
-        ("/db/retention", ""),
+    assert named == {
+        ("/db/ask-usage-by-session", "cost_usd"), ("/db/ask-usage-by-session", "output_tokens"),
+        ("/db/ask-usage-by-session", "input_tokens cache_write_tokens"), ("/db/retention", ""),
     }  # fmt: skip
-    assert any("status=error" in address for address, _, _ in links)
-    assert any("name__isnull=1" in address for address, _, _ in links)
 
 
 def test_a_cost_that_is_not_known_is_not_nothing(tmp_path: Path) -> None:
@@ -159,33 +153,36 @@ def test_a_cost_that_is_not_known_is_not_nothing(tmp_path: Path) -> None:
     for project, cost in enumerate(("unknown", "&lt;$0.01", "≥$0.00", "$0.00"), 1):
         page = get(site, f"/db/-/project/{project}").text
         assert re.sub("<[^>]+>", "", page.partition("<dt>Cost</dt>")[2]).startswith(cost)
-        board = get(site, "/-/assoc/dashboard?days=all").text
-        (row,) = re.findall(rf'<tr><td><a href="/db/-/project/{project}".*', board)
-        assert f">{cost}<" in row
+    board = get(site, "/db/-/stats?when=all&by=project").text
+    costs = re.findall(
+        r'<a href="[^"]*"[^>]*>(\w+)</a></th><td class="ai-number">([^<]*)</td>', board
+    )
+    assert dict(costs[:3]) == {"nobody": "unknown", "tiny": "&lt;$0.01", "some": "≥$0.00"}
 
 
 def test_a_chart_has_a_column_for_each_day_from_the_first_to_the_last() -> None:
-    days = ["2026-01-31", "2026-01-29", "2026-01-31", "2026-02-01"]
-    columns, column_of = usage._columns(days)
-    assert columns == ["2026-01-29", "2026-01-30", "2026-01-31", "2026-02-01"]
-    assert column_of("2026-01-31") == "2026-01-31"
-    assert usage._columns(["2026-01-31"])[0] == ["2026-01-31"]
+    days = ("2026-01-29", "2026-02-01")
+    expected = ["2026-01-29", "2026-01-30", "2026-01-31", "2026-02-01"]
+    assert usage.columns_of(days, "day") == expected
+    assert usage.columns_of(days, "month") == ["2026-01", "2026-02"]
+    assert usage.columns_of(days, "week") == ["2026-01-26"]
+    assert usage.columns_of(("2026-02-01", "2026-02-02"), "week") == ["2026-01-26", "2026-02-02"]
 
 
 def test_columns_of_very_many_days_are_months_and_say_so(made: Any, tmp_path: Path) -> None:
-    assert "<h2>Cost per day</h2>" in get(made, "/-/assoc/dashboard?days=all").text
+    assert "Cost per day by model" in get(made, "/db/-/stats?when=all").text
     path = tmp_path / "db.db"
     with index(path) as rows:
         for year in ("2024", "2026"):
             session, file = rows.session(f"k{year}", rows.project(year))
             rows.add(
                 "responses", model="seal-2", timestamp=f"{year}-02-03T10:00:00.000Z",
-                input_tokens=1, session_id=session, file_id=file, byte_length=1, response_key=year,
+                output_tokens=1, session_id=session, file_id=file, byte_length=1, response_key=year,
             )  # fmt: skip
-    page = get(served(path), "/-/assoc/dashboard?days=all").text
-    assert "<h2>Cost per month</h2>" in page
-    assert "<h2>Tokens per month</h2>" in page
-    assert "per day" not in page
+    page = get(served(path), "/db/-/stats?when=all").text
+    assert "Output tokens per month by model" in page, "no cost is known"
+    assert "Output tokens per month from 2024-02 to 2026-02: 2 in all" in page
+    assert page.count("<rect") == 2
 
 
 @pytest.mark.slow
@@ -197,8 +194,8 @@ def test_numbers_of_real_transcripts_lead_to_what_they_count(
     path.write_bytes(template.read_bytes())
     sync(path, sorted(Path(os.environ["ASSOC_REAL_CORPUS"], "homes").iterdir()))
     site = served(path)
-    links = counts(site, "/-/assoc/dashboard?days=all") + counts(site, "/db/-/sessions")
-    assert len(links) > 100
+    links = counts(site, "/db/-/stats?when=all") + counts(site, "/db/-/sessions")
+    assert len(links) > 40
     for address, number, columns in dict.fromkeys(links):
         assert at_the_end(site, address, columns) == pytest.approx(number, abs=0.01), address
 
@@ -206,32 +203,41 @@ def test_numbers_of_real_transcripts_lead_to_what_they_count(
 # -- charts --------------------------------------------------------------------------------------
 
 
-def test_every_bar_has_its_share_of_the_highest_column() -> None:
-    values = {("a", "x"): 30.0, ("a", "y"): 10.0, ("b", "x"): 20.0, ("c", "y"): 0.0}
-    chart = usage.stacked(["a", "b", "c"], values, usage.ranked(values))
-    assert chart.series == ["x", "y"]
-    assert [[(bar.name, bar.size) for bar in one.bars] for one in chart.columns] == [
-        [("x", 75), ("y", 25)], [("x", 50)], [],
+def test_every_bar_has_its_share_of_the_axis(tmp_path: Path) -> None:
+    """The numbers are those of the rows: 3 and 1 dollars on one day, 2 on the next but one."""
+    path = tmp_path / "db.db"
+    with index(path) as rows:
+        rows.add("prices", model="walrus-1", input=1_000_000, output=0)
+        rows.add("prices", model="seal-2", input=1_000_000, output=0)
+        session, file = rows.session("k", rows.project("shop"))
+        for number, (model, day, dollars) in enumerate(
+            [("walrus-1", 1, 3), ("seal-2", 1, 1), ("walrus-1", 3, 2)]
+        ):
+            rows.add(
+                "responses", model=model, timestamp=f"2026-02-0{day}T10:00:00.000Z",
+                input_tokens=1_000_000 * dollars, session_id=session, file_id=file, byte_length=1,
+                response_key=f"{number}",
+            )  # fmt: skip
+    page = get(served(path), "/db/-/stats?when=all").text
+    bars = re.findall(
+        r'<rect class="ai-c\d+" x="(\d+)" y="([\d.]+)" width="8" height="([\d.]+)">'
+        r"<title>([^<]+)</title>", page,
+    )  # fmt: skip
+    assert [(int(x), float(y), float(height), said) for x, y, height, said in bars] == [
+        (1, 25, 75, "2026-02-01: walrus-1 $3.00"), (1, 0, 25, "2026-02-01: seal-2 $1.00"),
+        (21, 50, 50, "2026-02-03: walrus-1 $2.00"),
     ]  # fmt: skip
-    assert chart.top == 40
+    assert re.findall(r'<span class="ai-z\d+">(\$[\d.]+)</span>', page) == ["$4.00", "$2.00"]
+    about = "Cost per day from 2026-02-01 to 2026-02-03: $6.00 in all, the most $4.00 (2026-02-01)."
+    assert f'<svg role="img" aria-label="{about}"' in page
 
 
-def test_no_column_is_higher_than_the_chart() -> None:
+def test_an_axis_ends_with_a_round_number_that_is_large_enough() -> None:
+    for value, top in ((0.003, 0.003), (0.91, 1), (1, 1), (1.1, 1.5), (23, 25), (642.16, 800)):
+        assert usage.nice(value) == pytest.approx(top)
     values = {("a", f"m{number:02}"): 1 / 3 + number for number in range(40)}
-    chart = usage.stacked(["a"], values, usage.ranked(values))
-    assert sum(bar.size for bar in chart.columns[0].bars) == 100
-    assert chart.series[-1] == usage.OTHERS
-    assert len(chart.series) == usage.SERIES
-
-
-def test_charts_css_is_what_its_authors_published() -> None:
-    """The file of version 1.2.0 in the npm registry, and its licence beside it."""
-    known = {
-        "charts.min.css": "edd9756a53c171ead90291cbfa24dfcdde44ec850f1eacd6bcfb8e40e9ebfe12",
-        "charts.LICENSE.txt": "9fb5b4c3525591873b594a923ebe0e85f54715b6880d5fb5230a1b1d719f5521",
-    }
-    for name, digest in known.items():
-        assert hashlib.sha256((STATIC / name).read_bytes()).hexdigest() == digest
+    series = usage.ranked(values)
+    assert (series[-1], len(series)) == (usage.OTHERS, usage.SERIES)
 
 
 # -- colours -------------------------------------------------------------------------------------
@@ -239,14 +245,14 @@ def test_charts_css_is_what_its_authors_published() -> None:
 
 def test_a_model_has_one_colour_on_every_page(made: Any) -> None:
     colours: dict[str, set[str]] = {}
-    for path in ("/-/assoc/dashboard?days=all", "/-/assoc/dashboard?days=7", "/db/-/sessions"):
+    for path in ("/db/-/stats?when=all", "/db/-/stats?when=2026-02-03", "/db/-/sessions"):
         for colour, name in re.findall(
-            r'<i class="ai-dot ai-(c[\w-]+)"></i>([^<]+)', get(made, path).text
+            r'<i class="ai-dot ai-(c[\w-]+)"></i>(?:<a [^>]*>)?([^<]+)', get(made, path).text
         ):
             colours.setdefault(name.strip(), set()).add(colour)
-    assert len(colours) == 4
+    assert len(colours) == 3
     assert {len(one) for one in colours.values()} == {1}
-    assert len(set.union(*colours.values())) == 4
+    assert len(set.union(*colours.values())) == 3
 
 
 def test_a_colour_stays_whatever_models_come_later() -> None:
@@ -307,15 +313,15 @@ def test_a_lower_bound_is_marked_on_every_page(tmp_path: Path) -> None:
     words = {
         address: re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", get(site, address).text))
         for address in (
-            "/-/assoc/dashboard?days=all", "/db/-/session/begun", "/db/-/sessions",
+            "/db/-/stats?when=all&by=model", "/db/-/session/begun", "/db/-/sessions",
             "/db/ask-usage-by-session", "/db/responses",
             "/db/ask-list-sessions", "/db/usage_by_model",
         )
     }  # fmt: skip
-    board = words["/-/assoc/dashboard?days=all"]
-    assert re.search(r"Cost ≥\$2\.50 .* Tokens ≥5\.0 M .* Output ≥200 ", board)
-    assert "walrus-1 ≥$2.50 ≥2,500,100" in board
-    assert "seal-2 unknown 2,500,100" in board
+    board = words["/db/-/stats?when=all&by=model"]
+    assert re.search(r"Cost ≥\$2\.50 .* Output ≥200 ", board)
+    assert "walrus-1 ≥$2.50 ≥100 2.5 M" in board
+    assert "seal-2 unknown 100 2.5 M" in board
     session = words["/db/-/session/begun"]
     assert "2.5 M in, 0 from cache, ≥100 out" in session
     assert "Cost ≥$2.50 " in session

@@ -21,7 +21,6 @@ from assoc_ingest.web import conversations, serve
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
 LIST = "/db/-/sessions"
-DAYS = "/-/assoc/dashboard?days={}"
 TODAY = datetime(2026, 2, 6, 12, tzinfo=UTC)
 DOLLAR = 1_000_000
 """Tokens of a response that costs a dollar."""
@@ -222,7 +221,7 @@ def test_the_numbers_of_other_pages_lead_to_as_many_conversations(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(times, "present", lambda: TODAY)
-    for address in ("/-/assoc/dashboard?days=all", "/-/assoc/dashboard?days=7", "/-/assoc"):
+    for address in ("/-/assoc",):
         page = site.get(address)
         counted = re.findall(
             rf'<a href="({LIST}[^"]*)"[^>]*>([\d,]+)( conversations?)?</a>', page.text
@@ -300,7 +299,7 @@ def test_short_conversations_are_folded_behind_the_others(made: Callable[[Fill],
 def test_the_first_page_leaves_out_projects_that_are_not_on_this_disk(
     made: Callable[[Fill], Site],
 ) -> None:
-    """As the list of projects does; the dashboard has them, so that its costs add up."""
+    """As the list of projects does."""
 
     def fill(rows: Rows) -> None:
         for name, there in (("here", 1), ("gone", 0), ("elsewhere", 0), ("unknown", None)):
@@ -313,8 +312,6 @@ def test_the_first_page_leaves_out_projects_that_are_not_on_this_disk(
     assert "unknown 1 conversation" in projects
     assert "gone 1" not in projects
     assert "2 projects have no directory on this disk. All projects" in projects
-    board = site.get("/-/assoc/dashboard?days=all").words
-    assert "gone not on this disk" in board
 
 
 def test_the_last_7_days_are_those_of_today_and_say_their_dates(
@@ -326,15 +323,17 @@ def test_the_last_7_days_are_those_of_today_and_say_their_dates(
     assert f"{LIST}?since=2026-01-31&until=2026-02-06" in page.links()
     recap = next(link for link in page.links() if "/-/recap?since=2026-01-31" in link)
     assert "3 conversations" in site.get(recap).words
-    assert "31 Jan – 6 Feb. Latest activity: 2026-02-06" in site.get(DAYS.format(7)).words
+    used = site.get("/db/-/stats")
+    assert '<b aria-current="true">Last 30 days</b>' in used.text
+    assert "2026-01-08 to 2026-02-06" in used.words
+    assert "2026-01-31 to 2026-02-06" in site.get("/db/-/stats?when=7d").words
     later = TODAY + timedelta(days=100)
     monkeypatch.setattr(times, "present", lambda: later)
     page = site.get("/")
     assert "The last 7 days (11–17 May) 0 conversations" in page.words
     assert "The 7 days up to the latest activity (31 Jan – 6 Feb) 3 conversations" in page.words
-    dashboard = site.get("/-/assoc/dashboard")
-    assert "Conversations 4" in dashboard.words, "nothing in 90 days: a year is shown"
-    assert '<b aria-current="true">a year</b>' in dashboard.text
+    used = site.get("/db/-/stats")
+    assert '<b aria-current="true">All</b>' in used.text, "nothing in 30 days"
 
 
 @pytest.mark.slow

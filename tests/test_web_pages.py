@@ -6,6 +6,7 @@ import ast
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -27,7 +28,11 @@ from tests.support.writing import (
     write_bytes,
 )
 
-from assoc_ingest import sql
+from assoc_ingest import terminal
+from assoc_ingest.ask.filters import Filters
+from assoc_ingest.questions.question import Reader
+from assoc_ingest.questions.stats import stats
+from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web import html
 from assoc_ingest.web.conversation import PAGE
@@ -287,7 +292,9 @@ def test_a_hit_in_a_result_or_a_subagent_opens_where_it_stands(demo: Site) -> No
         ("/-/assoc/search?q=%22+AND+(&raw=1", 400, "The query is not a valid FTS5 expression ("),
         (f"/-/assoc/search?q=a&branch={'b' * 2_000}", 400, "The value of branch is too long."),
         ("/-/assoc/search?q=a&db=nix", 404, "no assoc-ingest database named 'nix'"),
-        ("/-/assoc/dashboard?days=x", 400, "Unknown period 'x'"),
+        ("/demo/-/stats?when=x", 400, "Invalid time 'x'."),
+        ("/demo/-/stats?by=day&split=day", 400, "The rows are by day already"),
+        ("/demo/-/stats?by=colour", 400, "by is one of day, week, month,"),
     ],
 )
 def test_what_is_not_there_is_told_on_a_page(
@@ -328,7 +335,7 @@ def test_a_database_that_is_not_ours_is_left_alone(demo: Site, tmp_path: Path) -
     connection.close()
     site = Site(other)
     assert site.get("/other/-/session/x").status == 404
-    assert site.get("/-/assoc/dashboard").status == 404
+    assert site.get("/-/assoc/usage").status == 404
     assert site.get("/-/assoc/search?q=a").status == 404
 
 
@@ -391,27 +398,29 @@ def test_more_hits_of_a_conversation_are_one_click_away(long: Site) -> None:
     assert inside.text.count('class="ai-hit"') == 20
 
 
-# -- dashboard, project, team --------------------------------------------------------------------
+# -- usage, project, team ------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_the_dashboard_says_what_the_queries_say(demo: Site, databases: Path) -> None:
-    page = demo.get("/-/assoc/dashboard?days=all")
-    connection = sqlite3.connect(databases / "demo.db")
-    connection.row_factory = sqlite3.Row
-    days = sql.ask(connection, "reports/usage_by_day").fetchall()
-    tools = sql.ask(connection, "reports/tool_use")
-    assert days
-    for row in days:
-        tokens = row["input_tokens"] + row["output_tokens"] + row["cache_write_tokens"]
-        assert f"{row['day']} {row['model']}" in page.words
-        assert f"{tokens:,} {row['cache_read_tokens']:,} {row['responses']:,}" in page.words
-    for row in tools.fetchall()[:15]:
-        assert f"{row['name']} {row['calls']:,} {row['errors']:,}" in page.words
-    connection.close()
-    assert len(re.findall(r'<td class="ai-z\d+ ai-c', page.text)) > len(days)
-    assert page.links("/-/project/")
-    assert page.links("/-/team/")
+def test_the_page_of_usage_says_what_the_command_says(demo: Site, databases: Path) -> None:
+    page = demo.get("/demo/-/stats?when=all&by=month&split=model")
+    with closing(open_reader(databases / "demo.db")) as connection:
+        answer = stats.ask(Reader(connection, 100), by="month", split="model", filters=Filters())
+    assert len(answer.items) > 3
+    for row in answer.items:
+        cost = terminal.money(row["cost_usd"], row["partial"], row["unpriced"])
+        assert re.search(rf"{row['model']} {re.escape(cost)} .*{row['sessions']}", page.words)
+    total = terminal.money(answer.totals["cost_usd"], answer.totals["partial"])
+    assert f"Total {total} " in page.words
+    assert f"Cost {total}" in page.words
+    assert page.links("model=claude-")
+    assert (
+        demo.get("/-/assoc/dashboard?days=7&db=demo")
+        .headers["location"]
+        .endswith("/demo/-/stats?when=7d")
+    )
+    tools = demo.get("/demo/-/stats?when=all&by=tool").words
+    assert "Tools cost nothing themselves" in tools
 
 
 @pytest.mark.slow
@@ -439,15 +448,16 @@ def test_a_repository_shows_what_it_used_with_its_worktrees(tmp_path: Path) -> N
         )  # fmt: skip
     sync(tmp_path / "one.db", [tmp_path / "home"])
     site = Site(tmp_path / "one.db")
-    dashboard = site.get("/-/assoc/dashboard?days=all")
-    assert "cli not on this disk 1 (2 with worktrees) 1 $6.00 ($12.00 with worktrees)" in (
-        dashboard.words
-    )
-    assert "cli · feature-x not on this disk 1 1 $6.00" in dashboard.words
-    assert "Cost $12.00" in dashboard.words, "each once"
+    by_project = site.get("/one/-/stats?when=all&by=project").words
+    assert "cli $6.00" in by_project
+    assert "cli · feature-x $6.00" in by_project
+    used = site.get("/one/-/stats?when=all&by=repository").words
+    assert "cli $12.00" in used
+    assert "Cost $12.00" in used, "each once"
     address = next(
         address
-        for address in dashboard.links("/-/project/")
+        for address in site.get("/").links("/-/project/")
+        or ["/one/-/project/1", "/one/-/project/2"]
         if "Worktree of" not in site.get(address).words
     )
     page = site.get(address)
@@ -477,8 +487,9 @@ def test_a_team_shows_each_inbox_as_a_thread(demo: Site) -> None:
 
 @pytest.mark.slow
 def test_an_empty_database_has_pages_too(fresh: Callable[[], Path]) -> None:
-    site = Site(fresh())
-    assert "This database contains no conversations yet" in site.get("/-/assoc/dashboard").words
+    database = fresh()
+    site = Site(database)
+    assert "No usage is recorded." in site.get(f"/{database.stem}/-/stats").words
     found = site.get("/-/assoc/search?q=frost").words
     assert "Nothing found for “frost”. This database contains no conversations yet." in found
 
@@ -502,8 +513,12 @@ def evil_pages(site: Site) -> Iterator[tuple[str, Page]]:
         f"/hostile/-/session/{evil}", "/-/assoc/search?q=evil",
         "/-/assoc/search?q=script+alert", f"/-/assoc/search?q={evil}",
         f"/-/assoc/search?q=evil&model={evil}", f"/-/assoc/search?q=evil&kind={evil}",
-        f"/-/assoc/search?q=evil&db={evil}", "/-/assoc/dashboard?days=all",
-        f"/-/assoc/dashboard?days={evil}", "/hostile/-/project/1", "/hostile/-/team/1",
+        f"/-/assoc/search?q=evil&db={evil}", "/hostile/-/stats?when=all",
+        f"/hostile/-/stats?when={evil}", f"/hostile/-/stats?model={evil}&branch={evil}",
+        *(f"/hostile/-/stats?when=all&by={by}&split=model"
+          for by in ("repository", "project", "agent", "branch", "session", "subagent")),
+        "/hostile/-/stats?when=all&by=tool", "/hostile/-/status",
+        "/hostile/-/project/1", "/hostile/-/team/1",
         f"/hostile/-/team/{evil}", f"/hostile/-/project/{evil}", "/", "/hostile/-/sessions",
         f"/hostile/-/sessions?branch={evil}&model={evil}&source={evil}",
         *(f"/hostile/-/sessions?{name}={evil}"

@@ -6,6 +6,7 @@ Needs Playwright for Python and Chromium, as `test_web_browser` does; skipped wi
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -147,7 +148,14 @@ def test_which_file_changes_most(visit: Visit) -> None:
 
 
 def test_what_will_be_deleted_soon(visit: Visit) -> None:
-    visit.open("Dashboard", "header")
-    assert "Due within 7 days" in visit.reads("h2:has-text('delete soon') ~ p")
-    visit.open("file", "h2:has-text('delete soon') ~ p")
-    assert ".jsonl" in visit.reads("tbody")
+    visit.open("Reports", "header")
+    visit.open("What is indexed")
+    assert re.search(r"Due within 7 days: \d+ file", visit.reads("h2:has-text('delete soon') ~ p"))
+
+
+def test_what_did_it_cost_and_where_did_that_go(visit: Visit) -> None:
+    visit.open("Usage", "header")
+    assert re.search(r"Cost\s+≥?\$\d+\.\d\d", visit.reads(".ai-tiles"))
+    assert "claude-sonnet-5" in visit.reads("main .ai-beside")
+    visit.open("repository", "main")
+    assert "fernhill" in visit.reads(".ai-usage tbody")

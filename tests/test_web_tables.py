@@ -309,8 +309,8 @@ DATASETTES = (
 @pytest.mark.slow
 @pytest.mark.parametrize("path", DATASETTES)
 def test_the_pages_of_datasette_have_the_navigation_of_all_others(path: str, site: Any) -> None:
-    own = navigation(get(site, "/-/assoc/dashboard").text)
-    assert [text for text, _ in own] == ["Conversations", "Search", "Dashboard", "Reports"]
+    own = navigation(get(site, "/story/-/stats").text)
+    assert [text for text, _ in own] == ["Conversations", "Search", "Usage", "Reports"]
     assert "/story" in links(get(site, "/story/-/reports").text), "to the tables"
     page = get(site, path)
     if page.status_code == 302:  # 1.0 has queries at an address of their own
@@ -333,10 +333,10 @@ def navigation(page: str) -> list[tuple[str, str]]:
 def test_every_page_says_in_which_part_it_is(site: Any) -> None:
     expected = {
         "/": "Conversations", "/story/-/sessions": "Conversations", "/-/assoc/search": "Search",
-        f"/story/-/session/{FROST}": "Conversations", "/story/-/project/fernhill": "Dashboard",
+        f"/story/-/session/{FROST}": "Conversations", "/story/-/project/fernhill": "Conversations",
         "/story/-/reports": "Reports", "/story/ask-errors": "Reports", "/story": "Reports",
         "/story/messages": "Reports", "/story/messages/1": "Reports",
-        "/story/-/stats": "Reports",
+        "/story/-/stats": "Usage", "/story/-/status": "Reports",
     }  # fmt: skip
     for path, part in expected.items():
         page = get(site, path).text
@@ -347,7 +347,7 @@ def test_every_page_says_in_which_part_it_is(site: Any) -> None:
 def test_several_databases_of_ours_keep_to_theirs(demo: Path, hostile: Path) -> None:
     page = get(served(demo, hostile), "/assoc/sessions").text
     addresses = dict(navigation(page))
-    assert addresses["Dashboard"] == "/-/assoc/dashboard?db=assoc"
+    assert addresses["Usage"] == "/assoc/-/stats"
     assert addresses["Reports"] == "/assoc/-/reports"
     assert '<input type="hidden" name="db" value="assoc">' in page
 
@@ -485,9 +485,9 @@ def test_a_time_is_readable_and_still_exact(site: Any) -> None:
 
 
 @pytest.mark.slow
-def test_menus_lead_to_search_and_dashboard(site: Any) -> None:
+def test_menus_lead_to_search_and_usage(site: Any) -> None:
     for path in ("/", "/story", "/story/sessions"):
-        assert {"/-/assoc/search", "/-/assoc/dashboard"} <= links(get(site, path).text), path
+        assert {"/-/assoc/search", "/story/-/stats"} <= links(get(site, path).text), path
 
 
 # -- permissions ---------------------------------------------------------------------------------

@@ -3,14 +3,13 @@
 -- name: usage
 -- Tokens and cost by day, model, conversation and type of subagent
 -- What `stats` adds up, in one pass over the responses. Days are those of the local calendar. The
--- branch and the hour are null unless :branches and :hours are given: they take as long as the rest.
+-- branch is null unless :branches is given: finding it takes as long as the rest.
 -- Of partial responses, what an estimate follows from: those without written_bytes are unmeasured; of
 -- the others, begun_tokens is the output that they state, written_bytes the length of what they
 -- wrote, and worth each of the two times the price of output, in millionths of a dollar for a million.
 with counted as materialized ( -- or each cost is computed wherever it is named
     select
         date(c.timestamp, 'localtime') as day,
-        iif(coalesce(:hours, '') = '', null, strftime('%H', c.timestamp, 'localtime')) as hour,
         iif(coalesce(:branches, '') = '', null, c.git_branch) as git_branch,
         c.model,
         c.session_id,
@@ -43,7 +42,6 @@ with counted as materialized ( -- or each cost is computed wherever it is named
 added as (
     select
         c.day,
-        c.hour,
         c.git_branch,
         c.model,
         c.session_id,
@@ -66,7 +64,7 @@ added as (
         max(c.timestamp) as last_activity
     from counted c
     left join subagents a on a.id = c.subagent_id
-    group by c.day, c.hour, c.git_branch, c.model, c.session_id, subagent_type
+    group by c.day, c.git_branch, c.model, c.session_id, subagent_type
 )
 select
     e.*,
@@ -78,7 +76,7 @@ select
     p.name as project,
     p.path,
     p.id as project_id,
-    coalesce(p.repository_name, p.name) as repository,
+    coalesce(p.repository_name, p.name, p.key) as repository,
     coalesce(p.repository_key, p.path, p.key) as repository_key
 from added e
 left join sessions s on s.id = e.session_id
@@ -183,38 +181,6 @@ select
 from known k
 where k.model is not null
 order by first_at is null, first_at, k.model
-
--- name: dashboard_usage
--- Usage by hour, model and project
--- Tokens and cost of each hour (local time), model and project, newest first: one pass over the responses
--- for all that the dashboard shows of them. :since is a time, :limit ends after so many.
-select
-    strftime('%Y-%m-%dT%H', c.timestamp, 'localtime') as hour,
-    c.model,
-    p.name as project,
-    sum(c.cost_microusd) as cost_microusd,
-    sum(c.input_tokens) as input_tokens,
-    sum(c.output_tokens) as output_tokens,
-    sum(c.cache_read_tokens) as cache_read_tokens,
-    sum(c.cache_write_tokens) as cache_write_tokens,
-    count(*) as responses,
-    sum(c.cost_microusd is null) as unpriced,
-    sum(c.partial) as partial,
-    sum(iif(c.partial = 1, c.written_bytes is null, 0)) as unmeasured,
-    sum(iif(c.partial = 1 and c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
-    sum(iif(c.partial = 1, c.written_bytes, 0)) as written_bytes,
-    sum(iif(c.partial = 1 and c.written_bytes is not null, c.output_tokens * c.output_price, 0))
-        as begun_worth,
-    sum(iif(c.partial = 1, c.written_bytes * c.output_price, 0)) as written_worth,
-    coalesce(p.same_as, p.id) as project_id
-from response_costs c
-left join sessions s on s.id = c.session_id
-left join projects p on p.id = s.project_id
-where c.timestamp is not null
-  and (coalesce(:since, '') = '' or c.timestamp >= :since)
-group by hour, c.model, coalesce(p.same_as, p.id)
-order by hour desc, c.model, p.id
-limit cast(coalesce(nullif(:limit, ''), -1) as integer)
 
 -- name: dashboard_projects
 -- Projects by their newest session

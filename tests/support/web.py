@@ -17,7 +17,7 @@ TAGS = {
     "a", "b", "i", "small", "strong", "em", "s", "code", "pre", "blockquote", "ul", "ol", "li",
     "dl", "dt", "dd", "div", "span", "section", "article", "details", "summary", "table", "thead",
     "tbody", "tr", "th", "td", "abbr", "mark", "ins", "del", "figure", "figcaption", "svg", "rect",
-    "dialog", "kbd", "wbr",
+    "dialog", "kbd", "wbr", "path", "pattern", "tfoot",
 }  # fmt: skip
 SCRIPT = re.compile(r"/-/static-plugins/assoc_ingest/[a-z]+\.js").fullmatch
 """What a page of ours may run: files that come with the plugin, and nothing else."""

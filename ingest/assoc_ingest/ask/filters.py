@@ -269,7 +269,7 @@ class Filters:
     def within(self, when: str | None) -> Filters:
         """Return the filters with a period such as `last week`; `week` is this one, so far."""
         text = " ".join((when or "").split())
-        if not text:
+        if text.lower() in ("", "all"):
             return self
         if self.since or self.until:
             raise UsageError("Give a period, or --since and --until, not both.")

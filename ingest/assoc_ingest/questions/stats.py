@@ -12,7 +12,7 @@ from .question import Field, FilterFields, Reader, Size, Table, question
 if TYPE_CHECKING:
     import sqlite3
 
-    from ..ask.filters import Filters, Nothing
+    from ..ask.filters import Filters
     from ..ask.usage import Rates, Spent
 
 Cells = Sequence["sqlite3.Row"]
@@ -67,11 +67,23 @@ class Month:
     last_until: str
     last_cost_usd: float | None
     last_is_lower_bound: bool
-    _said: str
-    _last_said: str
+    _spent: Any
+    _last_spent: Any
 
     def __str__(self) -> str:
-        return f"This month so far ({self.days}): {self._said}; {self.last_days}: {self._last_said}"
+        said, last = (_cost(one, one.cost()) for one in (self._spent, self._last_spent))
+        return f"This month so far ({self.days}): {said}; {self.last_days}: {last}"
+
+    @property
+    def short(self) -> tuple[str, str]:
+        """What both cost, without the estimates."""
+        from ..terminal import money
+
+        this, last = (
+            _cost(one, money(one.cost_usd, one.partial, one.unpriced))
+            for one in (self._spent, self._last_spent)
+        )
+        return this, last
 
     @property
     def days(self) -> str:
@@ -100,8 +112,15 @@ class Usage:
     """What everything together used and cost, in a sentence."""
     _notes: list[str]
     """What a lower bound leaves out, and how much that may be; of no rows, why there are none."""
+    _shares: list[str]
+    """What subagents cost and what was read from the cache; this month so far."""
     _unmeasured: int = 0
     """Partial responses without an estimate: then a note says the one of all, with both signs."""
+    _cells: Sequence[Any] = ()
+    _spent: Any = None
+    _filters: Any = None
+    _days: tuple[str, str] | None = None
+    """The first and the last local day."""
 
     def table(self, limit: int = 0, *, is_exact: bool = False) -> Table:
         """Return the rows of at most `limit` groups, 0 for all.
@@ -109,16 +128,17 @@ class Usage:
         What is exact has no sums in it, and as many rows as the limit says.
         """
         if not self._groups:
-            return Table((), ["\n".join(["No usage recorded.", *self._notes])])
+            return Table((), ["\n".join(["No usage recorded.", *self._notes, *self._shares])])
         if is_exact:
             return Table([[*item.values()] for item in self.items])
         shown = [row for group in self._groups[: limit or None] for row in group]
         left_out = _ESTIMATES if self._unmeasured else ()
         totals = [None if n in left_out else self.totals.get(n) for n in self.columns[1:]]
-        notes = ["", *self._notes] if self._notes else []
+        notes = [*self._notes, *self._shares]
+        notes = ["", *notes] if notes else []
         if limit and limit < len(self._groups):
             notes.append(
-                f"Only the first {limit} of {len(self._groups):,} {_plural(self._by)} are shown; "
+                f"Only the first {limit} of {len(self._groups):,} {plural(self._by)} are shown; "
                 "--limit 0 shows all."
             )
         return Table([*shown, ["total", *totals]], notes, has_total=True)
@@ -149,7 +169,7 @@ def stats(
     when: Annotated[
         str | None,
         Field(
-            "today, yesterday, week, month, last week, 7d or a date; everything if left out.",
+            "today, yesterday, week, month, last week, 7d, a date or all (the default).",
             name="[WHEN]",
             label="Period",
             is_argument=True,
@@ -186,11 +206,11 @@ def stats(
 ) -> Usage:  # fmt: skip
     """Show token counts and costs, with a total.
 
-    WHEN is today, yesterday, week, month or year (the current one, so far), last week, monday, 7d
-    or a date. Each API response is counted once. Costs are computed from the table of prices. ≥
-    means at least: some responses have no final token count, or their model has no price. `query
-    usage_reconciliation` explains why other tools count more or less. -n limits the groups of a
-    table.
+    WHEN is today, yesterday, week, month or year (the current one, so far), last week, monday, 7d,
+    a date or all (the default). Each API response is counted once. Costs are computed from the
+    table of prices. ≥ means at least: some responses have no final token count, or their model has
+    no price. `query usage_reconciliation` explains why other tools count more or less. -n limits
+    the groups of a table.
 
     \b
     Examples:
@@ -215,11 +235,11 @@ def _usage(reader: Reader, filters: Filters, by: str, split: str | None) -> Usag
     sums = Sums(reader.db)
     rows: list[dict[str, object]] = []
     shown: list[list[Row]] = []
-    for together, parts in _grouped(cells, groups):
+    for together, parts in grouped(cells, groups):
         own = [sums.row(groups, part) for part in parts]
         rows += own
         if split:
-            words = many(len(own), split, _plural(split))
+            words = many(len(own), split, plural(split))
             head = sums.row(groups, together, words)
             lines = [head, *({**row, groups[0].name: ""} for row in own)]
         else:
@@ -234,16 +254,14 @@ def _usage(reader: Reader, filters: Filters, by: str, split: str | None) -> Usag
     return Usage(
         _period(bound, cells), totals, month, why and why.as_json(), len(rows), items,
         [*rows[0]] if rows else [*groups[0].name], shown, by, _said(totals, spent),
-        _notes(why, spent, totals, month), spent.estimate.unmeasured if spent.estimate else 0,
+        [*why.lines("row")] if why else [*_explained(spent)], [*_shares(spent, totals, month)],
+        spent.estimate.unmeasured if spent.estimate else 0,
+        cells, spent, filters, _days_of(bound, cells),
     )  # fmt: skip
 
 
 def cells_of(
-    connection: sqlite3.Connection,
-    bound: Mapping[str, object],
-    groups: Sequence[Group] = (),
-    *,
-    with_hours: bool = False,
+    connection: sqlite3.Connection, bound: Mapping[str, object], groups: Sequence[Group] = ()
 ) -> Cells:
     """Return the sums that everything else is added up from."""
     from .. import sql
@@ -251,7 +269,6 @@ def cells_of(
     report = sql.query("pages/usage")
     given = {name: bound.get(name) for name in report.parameters}
     given["branches"] = 1 if GROUPS["branch"] in groups else None
-    given["hours"] = 1 if with_hours else None
     return connection.execute(report.sql, given).fetchall()
 
 
@@ -326,14 +343,14 @@ def _percent(part: float, whole: float) -> float | None:
     return round(100 * part / whole, 1) if whole else None
 
 
-def _grouped(cells: Cells, groups: Sequence[Group]) -> Iterator[tuple[Cells, list[Cells]]]:
+def grouped(cells: Cells, groups: Sequence[Group]) -> Iterator[tuple[Cells, list[Cells]]]:
     """Yield the cells of each group, and those of each part that it is split into."""
     group, *rest = groups
     found: dict[object, list[sqlite3.Row]] = {}
     for cell in cells:
         found.setdefault(cell[group.key], []).append(cell)
     for together in sorted(found.values(), key=_order(group)):
-        yield together, [part for part, _ in _grouped(together, rest)] if rest else [together]
+        yield together, [part for part, _ in grouped(together, rest)] if rest else [together]
 
 
 def _order(group: Group) -> Callable[[Cells], tuple[object, ...]]:
@@ -376,8 +393,12 @@ def _month(
     return Month(
         f"{first}", f"{today}", this.cost_usd, bool(this.partial or this.unpriced),
         f"{last_first}", f"{last_end}", last.cost_usd, bool(last.partial or last.unpriced),
-        *(one.cost() if one.responses else "nothing" for one in (this, last)),
+        this, last,
     )  # fmt: skip
+
+
+def _cost(spent: Spent, known: str) -> str:
+    return known or "unknown" if spent.responses else "nothing"
 
 
 def _days(since: str, until: str) -> str:
@@ -394,8 +415,22 @@ def _period(bound: Mapping[str, object], cells: Cells = ()) -> str:
     since, until = (str(bound[name] or "") for name in ("since", "until"))
     if since or until:
         return times.between(since, until, is_until_now=True)
+    days = _days_of(bound, cells)
+    return " to ".join(dict.fromkeys(days)) if days else ""
+
+
+def _days_of(bound: Mapping[str, object], cells: Cells) -> tuple[str, str] | None:
+    """Return the first and the last day: as far as they are not given, of what was used."""
+    from ..ask import times
+
     days = [cell["day"] for cell in cells if cell["day"]]
-    return " to ".join(dict.fromkeys((min(days), max(days)))) if days else ""
+    if not days:
+        return None
+    since, until = (str(bound[name] or "") for name in ("since", "until"))
+    last = times.as_given("until", until)[:10] if until else ""
+    if since and not until:
+        last = max(f"{times.present():%Y-%m-%d}", *days)
+    return (times.as_given("since", since)[:10] if since else min(days)), last or max(days)
 
 
 def _said(totals: Mapping[str, object], spent: Spent) -> str:
@@ -406,20 +441,18 @@ def _said(totals: Mapping[str, object], spent: Spent) -> str:
     return f"In all {', '.join(filter(None, words))} in {where}."
 
 
-def _notes(
-    why: Nothing | None, spent: Spent, totals: Mapping[str, Any], month: Month | None
-) -> list[str]:
+def _shares(spent: Spent, totals: Mapping[str, Any], month: Month | None) -> Iterator[str]:
     from ..terminal import money
 
-    notes = [*why.lines("row")] if why else [*_explained(spent)]
     cost, share = totals["subagent_cost_usd"], totals["subagent_percent"]
     if cost is not None:
         sign = "~" if totals["is_lower_bound"] else ""
         part = money(cost, spent.partial, spent.unpriced)
-        notes.append(f"Subagents cost {part} of that ({sign}{share} %).")
+        yield f"Subagents cost {part} of that ({sign}{share} %)."
     if totals["cache_percent"]:
-        notes.append(f"{totals['cache_percent']} % of all input was read from the cache.")
-    return [*notes, f"{month}."] if month else notes
+        yield f"{totals['cache_percent']} % of all input was read from the cache."
+    if month:
+        yield f"{month}."
 
 
 def _explained(spent: Spent) -> Iterator[str]:
@@ -440,7 +473,7 @@ def _explained(spent: Spent) -> Iterator[str]:
         yield f"~ is an estimate by the length of what these wrote: {about}."
 
 
-def _plural(group: str) -> str:
+def plural(group: str) -> str:
     return {"repository": "repositories", "branch": "branches"}.get(group, f"{group}s")
 
 
@@ -473,5 +506,5 @@ def _calls(reader: Reader, filters: Filters) -> Usage:
         _period(given), totals, None, why and why.as_json(), len(rows), [*reader.page(rows)],
         columns, [[[*row.values()]] for row in rows], "tool",
         f"{many(totals['calls'], 'tool call')} in all.",
-        [*why.lines("row")] if why else [_NO_COST],
+        [*why.lines("row")] if why else [_NO_COST], [],
     )  # fmt: skip

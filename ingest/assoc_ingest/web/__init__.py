@@ -56,7 +56,7 @@ _PAGES: tuple[tuple[str, View], ...] = (
     (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.project),
     (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", project.team),
     (r"^/-/assoc/search/?$", search_page.view),
-    (r"^/-/assoc/dashboard/?$", usage.dashboard),
+    (r"^/-/assoc/(?:usage|dashboard)/?$", usage.first),
 )
 
 
@@ -185,7 +185,7 @@ def _links(datasette: Any) -> list[Link]:
     return [
         {"href": datasette.urls.path(frame.CONVERSATIONS), "label": "Conversations"},
         {"href": datasette.urls.path(frame.SEARCH), "label": "Search all conversations"},
-        {"href": datasette.urls.path(frame.DASHBOARD), "label": "Dashboard"},
+        {"href": datasette.urls.path(frame.USAGE), "label": "Usage"},
     ]
 
 

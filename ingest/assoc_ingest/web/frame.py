@@ -270,12 +270,12 @@ _number = re.compile(r"[≥~]?-?[\d,]+(?:\.\d+)?", re.ASCII)
 # if this plugin were not installed.
 
 
-CONVERSATIONS, SEARCH, DASHBOARD = "/-/assoc", "/-/assoc/search", "/-/assoc/dashboard"
+CONVERSATIONS, SEARCH, USAGE = "/-/assoc", "/-/assoc/search", "/-/assoc/usage"
 
 _SECTIONS = (
     ("Search", re.compile(r"/-/assoc/search/?")),
-    ("Dashboard", re.compile(r"/-/assoc/dashboard/?|/[^/]+/-/(?:project|team)/.*")),
-    ("Conversations", re.compile(r"/|/-/assoc/?|/[^/]+/-/sessions?(?:/.*)?")),
+    ("Usage", re.compile(r"/[^/]+/-/stats/?")),
+    ("Conversations", re.compile(r"/|/-/assoc/?|/[^/]+/-/(?:sessions?|project|team)(?:/.*)?")),
     ("Reports", re.compile(r"/-/|/[^/]+(?:/.*)?")),  # with the tables, and all other pages
 )
 """The place of an address in the navigation: the first pattern that matches."""
@@ -306,7 +306,7 @@ class Frame:
         places = {
             "Conversations": urls.path(CONVERSATIONS) + asked,
             "Search": urls.path(SEARCH) + asked,
-            "Dashboard": urls.path(DASHBOARD) + asked,
+            "Usage": f"{base}/-/stats" if base else None,
             "Reports": f"{base}/-/reports" if base else None,
             "Tables": None if base else urls.path("/-/"),
         }
@@ -314,7 +314,7 @@ class Frame:
         return [Place(text, to, text == current) for text, to in places.items() if to]
 
     def others(self, links: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
-        own = {self.datasette.urls.path(path) for path in (CONVERSATIONS, SEARCH, DASHBOARD)}
+        own = {self.datasette.urls.path(path) for path in (CONVERSATIONS, SEARCH, USAGE)}
         return [link for link in links if link["href"] not in own]
 
     def columns(

@@ -7,15 +7,17 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import sql
 from ..ask.filters import Filters
 from ..questions import QUESTIONS
-from ..questions.question import Parameter, Question, Reader, context, named
+from ..questions.question import Answer, Parameter, Question, Reader, context, named
+from ..questions.stats import Usage
 from ..sql import Query
-from . import pages, search_page
+from . import pages, search_page, usage
 from .forms import FIELDS, Field, chips, of_parameter
 from .pages import PageError
 from .urls import Paths, with_query
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 
 TABLES = (*search_page.TABLES, "tool_calls", "links")
+_DUE_DAYS = 7
 _LONGEST = 20_000  # letters of a value: a traceback is long
 
 
@@ -68,14 +71,28 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
     number = pages.page_number(request.args.get("page"))
     size = question.sizes["web"]
 
+    is_usage = name == "stats"
+
+    def address(**changes: object) -> str:
+        return with_query(here, {**given, **changes})
+
     def without(*names: str) -> str:
-        return with_query(here, {**given, **dict.fromkeys(names)})
+        return address(**dict.fromkeys(names))
 
     def read(connection: sqlite3.Connection) -> dict[str, object]:
         start = (number - 1) * size.items
         reader = Reader(connection, size.items, size.each, (start,), has_disk=False)
+        if is_usage and not (given["when"] or given["since"] or given["until"]):
+            given["when"] = usage.default_period(connection)
         values = question.arguments({one.name: _value(one, given[one.name]) for one in parameters})
-        return answered(question, reader, values, Paths(datasette, database).session)
+        paths = Paths(datasette, database)
+
+        def more(answer: Answer) -> dict[str, object]:
+            if isinstance(answer, Usage):
+                return usage.page(connection, answer, given, address, paths)
+            return _due(connection, paths) if name == "status" else {}
+
+        return answered(question, reader, values, paths.session, more)
 
     shown: dict[str, object] = {
         "title": question.title,
@@ -85,7 +102,8 @@ async def _view(name: str, datasette: Datasette, request: Request) -> Response:
         "fields": [*map(of_parameter, parameters)],
         "given": {one.name: given[one.name] or one.default or "" for one in parameters},
         "number": number,
-        "page_address": lambda page: with_query(here, {**given, "page": page}),
+        "is_folded": is_usage,
+        "page_address": lambda page: address(page=page),
         "body": None,
         "chosen": [],
         "has_more": False,
@@ -114,20 +132,39 @@ def _value(parameter: Parameter, text: str) -> object:
 
 
 def answered(
-    question: Question, reader: Reader, given: dict[str, object], path: Callable[[str], str]
+    question: Question,
+    reader: Reader,
+    values: dict[str, object],
+    path: Callable[[str], str],
+    more: Callable[[Answer], dict[str, object]] = lambda answer: {},
 ) -> dict[str, object]:
+    """Return the answer as a page shows it; `more` finds what its template knows besides."""
     from ..questions.view import page_table, rendered
 
-    answer = question.ask(reader, **given)
+    answer = question.ask(reader, **values)
     items = answer.items if question.items else None
     known = {
         **context(answer),
         "open": partial(_address, path),
         "table": partial(page_table, reader.db),
     }
+    known |= more(answer)
     body = rendered(question.name, "html", "empty" if items == [] else "answer", known)
     has_more = items is not None and answer.total > reader.start + len(items)
     return {"body": body, "has_more": has_more}
+
+
+def _due(connection: sqlite3.Connection, paths: Paths) -> dict[str, object]:
+    """Return which files agents will delete soon."""
+    # days_left is cut to whole days, so less than a day more counts.
+    before = datetime.now(UTC) + timedelta(days=_DUE_DAYS + 1)
+    return {
+        "paths": paths,
+        "due_days": _DUE_DAYS,
+        "due_before": f"{before:%Y-%m-%dT%H:%M:%S.000Z}",
+        "due": pages.ask(connection, "reports/retention_by_session", days=_DUE_DAYS, limit=20),
+        "due_totals": sql.ask(connection, "reports/retention_totals", days=_DUE_DAYS).fetchone(),
+    }
 
 
 def _address(path: Callable[[str], str], ref: str) -> str:

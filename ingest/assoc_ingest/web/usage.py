@@ -1,27 +1,26 @@
-"""The dashboard, and what it and other pages show of usage: costs, bars, colours of models."""
+"""What pages show of usage: costs, colours of models, and the chart and the table of `stats`."""
 
 from __future__ import annotations
 
-import json
+import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 from .. import sql, terminal
 from ..ask import times
-from ..ask.usage import Estimate, Spent, estimate
+from ..questions.stats import GROUPS, PERIODS, Cells, Group, Sums, Usage, grouped, plural
 from . import pages
-from .pages import PageError
-from .urls import EVER
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
     from datasette.utils.asgi import Request, Response
+
+    from .urls import Paths
 
 
 # ------------------------------------------------------------------------------------------------
@@ -94,11 +93,10 @@ def _own(model: str) -> int:
 
 
 # ------------------------------------------------------------------------------------------------
-# Numbers as stacked bars and shades, which the pages draw with charts.css.
+# A chart of stacked bars, drawn as SVG: it needs no script, and scales to the width of the page.
 #
-# It draws an HTML table, without a script, so that the page has the content of a chart as text,
-# too. A bar has one of a hundred heights, each a class of assoc.css: our pages allow no inline
-# styles.
+# The texts around it are HTML, which keeps its size. Screen readers get a sentence; the table below
+# has the numbers.
 
 
 SERIES = 12
@@ -107,65 +105,137 @@ SERIES = 12
 OTHERS = "others"
 SIZES = 100
 SHADES = 5
+_STEP = 10  # width of a column
+_LOWEST = 0.6  # percent of the height: less could not be seen
+_LABELS = 5
+_MOST_DAYS, _MOST_WEEKS = 62, 400  # columns of longer stretches are weeks, or months
 
 
 class Bar(NamedTuple):
-    """A part of a column: its series, its value, and its height in percent of the chart."""
+    """A part of a column, as an SVG rectangle: sizes in percent of the height of the chart."""
 
-    name: str
-    value: float
+    x: int
+    y: float
+    height: float
+    colour: int | str
+    text: str
+
+
+class Mark(NamedTuple):
+    """A text at an axis, and its distance from where the axis begins, in percent."""
+
     size: int
-    unknown: int = 0
-    """How many of the counted things make the value a lower bound."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """Stacked bars, the largest series at the bottom."""
-
-    label: str
-    bars: list[Bar]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    columns: list[Column]
-    series: list[str]
-    top: float
-    """The value of the highest column."""
-    unknown: int
-    """As that of a bar, of the highest column."""
-    labels: list[str]
-    """Of the first, the middle and the last column."""
+    title: str
+    about: str
+    """What somebody hears who does not see it."""
+    width: int
+    bars: list[Bar]
+    series: list[tuple[str, int | str]]
+    """Names and colours, the largest first."""
+    marks: list[Mark]
+    labels: list[Mark]
+    is_long: bool
+    """Are there more columns than labels?"""
+
+    @property
+    def step(self) -> int:
+        return _STEP
+
+    @property
+    def stripes(self) -> list[int]:
+        """The colours that are drawn with stripes."""
+        colours = {colour for _, colour in self.series if isinstance(colour, int)}
+        return sorted(colour for colour in colours if colour >= COLOURS)
 
 
-def stacked(
-    columns: Sequence[str],
-    values: Mapping[tuple[str, str], float],
-    series: Sequence[str],
-    unknown: Mapping[tuple[str, str], int] | None = None,
-) -> Chart:
-    """Return bars for values by (column, series); other series are summed as others.
-
-    `unknown` counts, by the same keys, what makes a value a lower bound.
-    """
-    stacks = {column: dict.fromkeys(series, 0.0) for column in columns}
-    rest: dict[tuple[str, str], int] = defaultdict(int)
+def chart(
+    cells: Cells, days: tuple[str, str], by: Group, unit: str, colour: Callable[[str], int]
+) -> Chart | None:
+    """Return the costs of each day, week or month by a group; of what has no cost, the tokens."""
+    has_cost = any(cell["cost_usd"] for cell in cells)
+    shown: Callable[[float, int], str] = terminal.money if has_cost else _tokens
+    values: dict[tuple[str, str], float] = defaultdict(float)
+    unknown: dict[tuple[str, str], int] = defaultdict(int)
+    for cell in cells:
+        if cell["day"] is not None and days[0] <= cell["day"] <= days[1]:
+            key = cell[GROUPS[unit].key], _name(cell[by.name])
+            values[key] += (cell["cost_usd"] or 0) if has_cost else cell["output_tokens"]
+            unknown[key] += cell["partial"] + (cell["unpriced"] if has_cost else 0)
+    names = ranked(values)
+    if not names:
+        return None
+    known = set(names)
+    columns = columns_of(days, unit)
+    stacks: dict[str, dict[str, list[float]]] = {column: {} for column in columns}
     for (column, name), value in values.items():
-        if column in stacks and value:
-            series_name = name if name in stacks[column] else OTHERS
-            stacks[column][series_name] += value
-            rest[column, series_name] += (unknown or {}).get((column, name), 0)
-    sums = {column: sum(stack.values()) for column, stack in stacks.items()}
-    highest = max(sums, key=sums.__getitem__, default="")
-    top = sums.get(highest, 0)
-    drawn = [
-        Column(column, [bar._replace(unknown=rest[column, bar.name]) for bar in _bars(stack, top)])
+        part = stacks[column].setdefault(name if name in known else OTHERS, [0, 0])
+        part[0] += value
+        part[1] += unknown[column, name]
+    sums = {
+        column: (sum(value for value, _ in stack.values()), sum(int(n) for _, n in stack.values()))
         for column, stack in stacks.items()
-        if top
-    ]
-    of_top = sum(count for (column, _), count in rest.items() if column == highest)
-    return Chart(drawn, list(series), top, of_top, _labels(columns))
+    }
+    top = nice(max(value for value, _ in sums.values()))
+    colours: dict[str, int | str] = {
+        name: colour(name) if by == GROUPS["model"] else number % COLOURS
+        for number, name in enumerate(names)
+    }
+    if len(values) and names[-1] == OTHERS:
+        colours[OTHERS] = "-others"
+    bars = []
+    for number, (column, stack) in enumerate(stacks.items()):
+        under = 0.0
+        for name in names:
+            value, lacking = stack.get(name, (0, 0))
+            height = max(100 * value / top, _LOWEST if value else 0)
+            if value:
+                text = f"{column}: {name} {shown(value, int(lacking))}"
+                y = max(0, 100 - under - height)
+                bars.append(Bar(number * _STEP, round(y, 2), round(height, 2), colours[name], text))
+            under += height
+    highest = max(sums, key=lambda column: sums[column][0])
+    what = "Cost" if has_cost else "Output tokens"
+    whole = sum(value for value, _ in sums.values()), sum(n for _, n in sums.values())
+    return Chart(
+        f"{what} per {unit} by {_word(by)}{', in US dollars' * has_cost}",
+        f"{what} per {unit} from {columns[0]} to {columns[-1]}: {shown(*whole)} in all, "
+        f"the most {shown(*sums[highest])} ({highest}).",
+        _STEP * len(columns),
+        bars,
+        [(name, colours[name]) for name in names],
+        [Mark(size, shown(top * size / 100, 0) if size else "0") for size in (100, 50, 0)],
+        _labels(columns),
+        len(columns) > _LABELS,
+    )
+
+
+def _tokens(count: float, partial: int) -> str:
+    return terminal.tokens(round(count), partial)
+
+
+def columns_of(days: tuple[str, str], unit: str) -> list[str]:
+    """Return all days, weeks or months of a stretch, used or not."""
+    first, last = map(date.fromisoformat, days)
+    if unit == "week":
+        first -= timedelta(days=first.weekday())
+    step = 7 if unit == "week" else 1
+    every = (first + timedelta(days=n) for n in range(0, (last - first).days + 1, step))
+    return [*dict.fromkeys(f"{day}"[: 7 if unit == "month" else 10] for day in every)]
+
+
+def nice(value: float) -> float:
+    """Return a round number that is at least as large."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(
+        power * step
+        for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
+        if power * step >= value * (1 - 1e-9)
+    )
 
 
 def ranked(values: Mapping[tuple[str, str], float]) -> list[str]:
@@ -189,215 +259,253 @@ def shade(value: float, top: float) -> int:
     return max(1, min(SHADES, round(value / top * SHADES)))
 
 
-def _bars(stack: Mapping[str, float], top: float) -> list[Bar]:
-    """Return the parts of a column without those too low to be seen: the table has them."""
-    bars, total, drawn = [], 0.0, 0
-    for name, value in stack.items():
-        total += value
-        height = size(total, top) - drawn
-        if value and height:
-            bars.append(Bar(name, value, height))
-            drawn += height
-    return bars
-
-
-def _labels(columns: Sequence[str]) -> list[str]:
-    if not columns:
-        return []
-    places = dict.fromkeys((0, len(columns) // 2, len(columns) - 1))
-    return [columns[place] for place in places]
+def _labels(columns: Sequence[str]) -> list[Mark]:
+    """Return the names of the first column, the last, and some between, below their middle."""
+    count, between = len(columns), _LABELS - 1
+    places = {round(n * (count - 1) / between) for n in range(_LABELS)}
+    some = sorted(places) if count > _LABELS else range(count)
+    return [Mark(round(100 * (n + 0.5) / count), columns[n]) for n in some]
 
 
 # ------------------------------------------------------------------------------------------------
-# The dashboard of one database: costs, failing tools, hours of work, files about to be deleted.
-#
-# Its days are local ones, and the last of them is today. If nothing was done in the default period,
-# a longer one is shown, so that the record of an unused machine can be read, too.
+# The page of `stats`: the chart, where the money went, and the table with links that narrow it.
 
 
-TABLES = (
-    "sessions", "projects", "responses", "prices", "tool_calls", "messages", "files", "teams",
-    "hook_events",
-)  # fmt: skip
-PERIODS = {"7": "7 days", "30": "30 days", "90": "90 days", "365": "a year", "all": "all"}
-_DEFAULT = "90"
-_MOST_DAYS = 400  # more columns than that are months
-_TOOLS, _PROJECTS, _TEAMS, _ACTIVE = 15, 15, 10, 50
-MOST_GROUPS = 50_000
-"""Hours of a model in a project that are counted; of more, the newest."""
+_DEFAULT = "30d"
+_EVER = "all"
+PRESETS = {
+    "today": "Today", "yesterday": "Yesterday", "this week": "This week", "last week": "Last week",
+    "this month": "This month", "last month": "Last month", "7d": "Last 7 days",
+    "30d": "Last 30 days", _EVER: "All",
+}  # fmt: skip
+_WORDS = {"session": "conversation", "subagent": "type of subagent"}
+_FILTERED = {
+    "repository": ("repository", "repository"), "project": ("project", "project_id"),
+    "model": ("model", "model"), "agent": ("source", "agent"), "branch": ("branch", "git_branch"),
+}  # fmt: skip
+"""The filter that keeps the rows of a group, and the column with its value."""
+_BESIDE = ("model", "repository", "agent")
+_MOST_BESIDE = 6
 
-MOST_DAYS = 1_000
-"""Rows of the table of days and models."""
-
-_DUE_DAYS = 7
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
-
-@dataclass(slots=True)
-class _Usage:
-    """The sums that one pass over the responses collects."""
-
-    is_cut: bool = False
-
-    total: Used = field(default_factory=Used)
-    days: dict[tuple[str, str], Used] = field(default_factory=lambda: defaultdict(Used))
-    projects: dict[int | None, Used] = field(default_factory=lambda: defaultdict(Used))
-    hours: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
-    partial: list[sqlite3.Row] = field(default_factory=list)
-
-    def add_all(self, rows: Iterator[sqlite3.Row]) -> None:
-        for row in islice(rows, MOST_GROUPS):
-            self.add(row)
-        self.is_cut = next(rows, None) is not None
-
-    def add(self, row: sqlite3.Row) -> None:
-        model = pages.cut(row["model"] or "unknown")
-        day, project = (row["hour"][:10], model), row["project_id"]
-        used = Used(
-            (row["cost_microusd"] or 0) / 1_000_000, row["responses"], row["unpriced"],
-            row["partial"], row["input_tokens"] + row["output_tokens"] + row["cache_write_tokens"],
-            row["cache_read_tokens"], row["output_tokens"],
-        )  # fmt: skip
-        self.total += used
-        self.days[day] += used
-        self.projects[project] += used
-        local = datetime.fromisoformat(f"{row['hour']}:00:00")
-        self.hours[local.weekday(), local.hour] += row["responses"]
-        if row["partial"]:
-            self.partial.append(row)
-
-    def estimate(self, connection: sqlite3.Connection) -> Estimate | None:
-        """Return an estimate of the total, None if the total is exact."""
-        cost = None if self.total.unpriced == self.total.responses else self.total.cost
-        spent = Spent(self.total.output, cost, partial=self.total.partial)
-        return estimate(connection, spent, self.partial) if self.partial else None
-
-    def together(self, project: sqlite3.Row) -> Used | None:
-        """Return what a repository used with its worktrees, None if it has none."""
-        if project["worktrees"] is None:
-            return None
-        all_of_it = [project["id"], *json.loads(project["worktrees"])]
-        return sum((self.projects[one] for one in all_of_it), Used())
+Address = Callable[..., str]
 
 
-class _Calls:
-    """The most used tools, and the number of all calls."""
+class Line(NamedTuple):
+    """A row of the table, or of a list beside it."""
 
-    def __init__(self, rows: Iterable[sqlite3.Row]) -> None:
-        self.first: list[pages.Row] = []
-        self.more = self.calls = self.errors = 0
-        for row in rows:  # those with the most calls come first
-            if len(self.first) < _TOOLS:
-                self.first.append(pages.brief(row))
-            else:
-                self.more += 1
-            self.calls += row["calls"]
-            self.errors += row["errors"] or 0
+    name: str
+    title: str
+    """Where it is, if that is a directory."""
+    colour: int | None
+    """That of a model."""
+    address: str
+    cost: str
+    estimate: str
+    share: int
+    """Of the highest cost, in percent."""
+    row: Mapping[str, Any]
+    is_part: bool = False
 
 
-async def dashboard(datasette: Datasette, request: Request) -> Response:
-    """Return the dashboard of the database `?db=`, else of the first assoc-ingest database."""
-    database, names = await pages.database_of(datasette, request, TABLES)
-    period = request.args.get("days")
-    if period is not None and period not in PERIODS:
-        raise PageError(400, f"Unknown period {period!r}. Choose one of: {', '.join(PERIODS)}.")
-    context = await pages.read(
-        datasette, request, database, TABLES, lambda connection: _read(connection, period)
-    )
-    context |= {
-        "title": "Dashboard",
-        "database": database,
-        "databases": names,
-        "periods": PERIODS,
-        "others": OTHERS,
-        "size": size,
-        "shade": shade,
-        "ever": EVER,
-        "weekdays": _WEEKDAYS,
-        "due_days": _DUE_DAYS,
-        # days_left is cut to whole days, so less than a day more counts.
-        "due_before": f"{datetime.now(UTC) + timedelta(days=_DUE_DAYS + 1):%Y-%m-%dT%H:%M:%S.000Z}",
+class Beside(NamedTuple):
+    """The largest rows of another group."""
+
+    title: str
+    address: str
+    lines: list[Line]
+    more: int
+
+
+def default_period(connection: sqlite3.Connection) -> str:
+    """Return the period of a page that names none: a month, or all if nothing was done in it."""
+    newest = sql.ask(connection, "pages/newest_session").fetchone()["ended_at"]
+    return _DEFAULT if newest and newest >= times.since(_DEFAULT) else _EVER
+
+
+def page(
+    connection: sqlite3.Connection,
+    answer: Usage,
+    given: Mapping[str, str],
+    address: Address,
+    paths: Paths,
+) -> dict[str, object]:
+    """Return what the template of `stats` shows besides the answer."""
+    by, split = given["by"] or "day", given["split"]
+    context: dict[str, object] = {
+        "presets": [
+            (text, address(when=when, since="", until=""), given["when"] == when)
+            for when, text in PRESETS.items()
+        ],
+        "groups": [
+            (
+                _word(GROUPS[name]) if name in GROUPS else name,
+                address(by=name, split=""),
+                name == by,
+            )
+            for name in (*GROUPS, "tool")
+        ],
+        "hours": paths.report("activity-by-hour"),
+        "chart": None,
+        "beside": [],
+        "is_of_tools": by == "tool",
+        "word": _WORDS.get(by, by),
     }
-    return await pages.page(datasette, request, "dashboard", context)
+    if by == "tool" or answer._days is None:
+        return context
+    group = GROUPS[by]
+    unit = max(by if by in PERIODS else "day", _unit(answer._days), key=PERIODS.index)
+    shown_by = GROUPS[split] if split else GROUPS["model"] if by in PERIODS else group
+    if split in PERIODS:
+        shown_by = group if by not in PERIODS else GROUPS["model"]
+    sums, colour = Sums(connection), of_models(connection)
+    names = Names(answer._cells, colour)
+    lines = [*_lines(sums, answer, names, given, address, paths)]
+    filters = answer._filters
+    asked = filters.given() if filters else {}
+    report = "" if "branch" in asked else paths.report("usage-by-session", **asked)
+    return context | {
+        "chart": chart(answer._cells, answer._days, shown_by, unit, colour),
+        "lines": lines,
+        "has_estimates": any(line.estimate for line in lines),
+        "is_dated": by in PERIODS,
+        "report": report,
+        "sessions": address(by="session", split="", page=""),
+        "subagents": address(by="subagent", split="", page=""),
+        "beside": [*_beside(sums, answer._cells, names, by, address, paths)],
+        "spent": answer._spent,
+        "display": terminal,
+    }
 
 
-def _read(connection: sqlite3.Connection, period: str | None) -> dict[str, object]:
-    newest = sql.ask(connection, "pages/newest_session", since=None).fetchone()["ended_at"]
-    if period is None:
-        longer = [*PERIODS][[*PERIODS].index(_DEFAULT) : -1]
-        period = next(
-            (days for days in longer if not newest or newest >= times.since(f"{days}d")), "all"
+def _unit(days: tuple[str, str]) -> str:
+    first, last = map(date.fromisoformat, days)
+    count = (last - first).days
+    return "day" if count < _MOST_DAYS else "week" if count < _MOST_WEEKS else "month"
+
+
+def _lines(
+    sums: Sums,
+    answer: Usage,
+    names: Names,
+    given: Mapping[str, str],
+    address: Address,
+    paths: Paths,
+) -> Iterator[Line]:
+    """Yield the rows of this page; where they are split, each group begins with its sum."""
+    groups = [GROUPS[name] for name in (given["by"] or "day", given["split"]) if name]
+    wanted = {tuple(row[group.name] for group in groups) for row in answer.items}
+    blocks = []
+    for together, parts in grouped(answer._cells, groups):
+        kept = [p for p in parts if tuple(p[0][group.name] for group in groups) in wanted]
+        if kept:
+            blocks.append((together, kept if len(groups) > 1 else []))
+    heads = [sums.row(groups[:1], together) for together, _ in blocks]
+    top = _top(heads)
+    for head, (together, parts) in zip(heads, blocks, strict=True):
+        yield _line(groups[0], together[0], head, top, names, address, paths)
+        for part in parts:
+            line = _line(groups[1], part[0], sums.row(groups, part), top, names, address, paths)
+            yield line._replace(is_part=True)
+
+
+def _beside(
+    sums: Sums, cells: Cells, names: Names, by: str, address: Address, paths: Paths
+) -> Iterator[Beside]:
+    for name in _BESIDE:
+        group = GROUPS[name]
+        every = [together for together, _ in grouped(cells, [group])] if name != by else []
+        if len(every) < 2:
+            continue
+        shown = [(together[0], sums.row([group], together)) for together in every[:_MOST_BESIDE]]
+        top = _top(row for _, row in shown)
+        yield Beside(
+            plural(name).capitalize(),
+            address(by=name, split="", page=""),
+            [_line(group, cell, row, top, names, address, paths) for cell, row in shown],
+            len(every) - len(shown),
         )
-    since = None if period == "all" else times.since(f"{period}d")
-    today = times.present().date()
-    first = since and datetime.fromisoformat(since).astimezone().date()
-    recent = sql.ask(connection, "pages/newest_session", since=since).fetchone()
-    usage = _Usage()
-    groups = sql.ask(connection, "pages/dashboard_usage", since=since, limit=MOST_GROUPS + 1)
-    usage.add_all(iter(groups))
-    columns, of_day = _columns([day for day, _ in usage.days])
-    costs: dict[tuple[str, str], float] = defaultdict(float)
-    tokens: dict[tuple[str, str], float] = defaultdict(float)
-    unpriced: dict[tuple[str, str], int] = defaultdict(int)
-    partial: dict[tuple[str, str], int] = defaultdict(int)
-    for (day, model), sums in usage.days.items():
-        costs[of_day(day), model] += sums.cost
-        tokens[of_day(day), model] += sums.tokens
-        unpriced[of_day(day), model] += sums.unpriced + sums.partial
-        partial[of_day(day), model] += sums.partial
-    series = ranked(tokens)  # in the same order in both charts
-    tools = _Calls(sql.ask(connection, "reports/tool_use", since=since, project=None))
-    projects = iter(sql.ask(connection, "pages/dashboard_projects", since=since))
-    shown_projects = [
-        (pages.brief(row), usage.projects[row["id"]], usage.together(row))
-        for row in islice(projects, _PROJECTS)
-    ]
-    active = [
-        row
-        for row in pages.ask(connection, "reports/active_sessions", limit=_ACTIVE + 1)
-        if row["is_active"]
-    ]
-    return {
-        "newest": newest,
-        "period": period,
-        "dates": terminal.days(first, today, today) if first else None,
-        "columns_are_days": of_day is str,
-        "since": since,
-        "sessions": recent["sessions"] or 0,
-        "total": usage.total,
-        "estimate": usage.estimate(connection),
-        "cost_chart": stacked(columns, costs, series, unpriced),
-        "token_chart": stacked(columns, tokens, series, partial),
-        "colour": of_models(connection),
-        "is_cut": usage.is_cut,
-        "days": sorted(usage.days.items(), reverse=True)[:MOST_DAYS],
-        "more_days": max(len(usage.days) - MOST_DAYS, 0),
-        "hours": usage.hours,
-        "hours_top": max(usage.hours.values(), default=0),
-        "tools": tools.first,
-        "more_tools": tools.more,
-        "calls": tools.calls,
-        "errors": tools.errors,
-        "most_calls": max((row["calls"] for row in tools.first), default=0),
-        "projects": shown_projects,
-        "has_more_projects": next(projects, None) is not None,
-        "teams": pages.ask(connection, "reports/teams_overview", limit=_TEAMS),
-        "active": active[:_ACTIVE],
-        "has_more_active": len(active) > _ACTIVE,
-        "due": pages.ask(connection, "reports/retention_by_session", days=_DUE_DAYS, limit=20),
-        "due_totals": sql.ask(connection, "reports/retention_totals", days=_DUE_DAYS).fetchone(),
-    }
 
 
-def _columns(days: Iterable[str]) -> tuple[list[str], Callable[[str], str]]:
-    """Return the columns of a chart, including empty days, and what maps a day to its column."""
-    used_days = sorted(set(days))
-    if not used_days:
-        return [], str
-    first, last = (
-        datetime.fromisoformat(day).replace(tzinfo=UTC) for day in (used_days[0], used_days[-1])
+def _top(rows: Iterable[Mapping[str, Any]]) -> float:
+    return max((row["cost_usd"] or 0 for row in rows), default=0)
+
+
+class Names:
+    """The names of groups, of several projects with one name their paths; colours of models."""
+
+    def __init__(self, cells: Cells, colour: Colours) -> None:
+        self._colour = colour
+        self._paths: dict[object, set[object]] = defaultdict(set)
+        for cell in cells:
+            self._paths[cell["project"]].add(cell["path"])
+
+    def of(self, group: Group, cell: sqlite3.Row) -> tuple[str, str, int | None]:
+        """Return the name of a group, its path, and its colour, as far as it has these."""
+        name = cell[group.name]
+        if group == GROUPS["session"]:
+            return _name(cell["title"] or name), "", None
+        if group == GROUPS["project"]:
+            path = cell["path"]
+            return _name(path if len(self._paths[name]) > 1 else name), pages.cut(path or ""), None
+        return _name(name), "", self._colour(name) if group == GROUPS["model"] and name else None
+
+
+def _line(
+    group: Group,
+    cell: sqlite3.Row,
+    row: Mapping[str, Any],
+    top: float,
+    names: Names,
+    address: Address,
+    paths: Paths,
+) -> Line:
+    cost, estimate = row["cost_usd"], row["estimated_cost_usd"]
+    return Line(
+        *names.of(group, cell),
+        _narrowed(group, cell, address, paths),
+        terminal.money(cost, row["partial"], row["unpriced"]),
+        "" if estimate is None else terminal.money(estimate, 0, row["unpriced"], is_estimate=True),
+        size(cost or 0, top),
+        row,
     )
-    count = (last - first).days + 1
-    if count > _MOST_DAYS:
-        return sorted({day[:7] for day in used_days}), lambda day: day[:7]
-    return [f"{first + timedelta(days=number):%Y-%m-%d}" for number in range(count)], str
+
+
+def _narrowed(group: Group, cell: sqlite3.Row, address: Address, paths: Paths) -> str:
+    """Return the address of the same page, of one row alone; '' if it has no name."""
+    key, more = cell[group.key], {"split": "", "page": ""}
+    if key is None:
+        return ""
+    if group == GROUPS["session"]:
+        return paths.session(cell["session_key"])
+    if group == GROUPS["week"]:
+        last = f"{date.fromisoformat(key) + timedelta(days=6)}"
+        return address(when="", by="day", since=key, until=last, **more)
+    if group in (GROUPS["day"], GROUPS["month"]):
+        by = "session" if group == GROUPS["day"] else "day"
+        return address(when=key, by=by, since="", until="", **more)
+    by = next(name for name, known in GROUPS.items() if known == group)
+    if by not in _FILTERED:
+        return ""
+    name, column = _FILTERED[by]
+    return address(**{name: cell[column], "by": "day"}, **more)
+
+
+def _word(group: Group) -> str:
+    name = next(name for name, known in GROUPS.items() if known == group)
+    return _WORDS.get(name, name)
+
+
+def _name(value: object) -> str:
+    return terminal.one_line(pages.cut(str(value or ""))) or "unknown"
+
+
+async def first(datasette: Datasette, request: Request) -> Response:
+    """Lead to the page of the database `?db=`, else of the first one; `?days=7` is its period."""
+    from datasette.utils.asgi import Response
+
+    from .urls import Paths
+
+    database, _ = await pages.database_of(datasette, request, ("responses", "prices"))
+    days = request.args.get("days") or ""
+    when = f"{days}d" if days.isdecimal() else days
+    return Response.redirect(Paths(datasette, database).question("stats", when=when))
