@@ -15,9 +15,12 @@ from tests.support.shell import Shell
 from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, agent, assistant, user, write
 
 from assoc_ingest.errors import BusyError
+from assoc_ingest.mcp.index import Index, Settings
+from assoc_ingest.mcp.recall import event_of, recall
+from assoc_ingest.mcp.server import Tools
 from assoc_ingest.secrets.find import find
 from assoc_ingest.secrets.forget import fingerprint
-from assoc_ingest.store.database import locked, writing
+from assoc_ingest.store.database import locked, open_reader, writing
 from assoc_ingest.sync.run import SyncOptions, sync
 from assoc_ingest.upkeep import note as notes
 from assoc_ingest.upkeep.note import Change, take_left, write_note
@@ -220,6 +223,72 @@ def test_a_note_is_found_in_its_project_and_not_in_others(noted: Shell, home: Pa
     assert noted("note", str(file), "An inner lock") == 0
     found = noted.items("search", "lock", "project:srv")
     assert [one["snippet"] for one in found] == ["An inner lock"]
+
+
+# -- it is shown -------------------------------------------------------------------------------
+
+
+def test_show_begins_with_the_notes_of_what_is_opened(noted: Shell) -> None:
+    assert noted("show", KEY) == 0
+    assert f"{KEY}:2 kept note: {DECISION}" in noted.out
+    assert noted("show", f"{KEY}:2") == 0
+    assert f"{KEY}:2 kept note: {DECISION}" in noted.out
+    assert noted("show", f"{KEY}:1") == 0
+    assert DECISION not in noted.out
+    session: Any = noted.json("show", KEY, "--json")
+    assert session["session"]["noted"] == [
+        {"ref": f"{KEY}:2", "is": "kept note", "time": session["session"]["noted"][0]["time"],
+         "text": DECISION},
+    ]  # fmt: skip
+
+
+def test_a_list_of_conversations_has_the_star_and_the_own_title(noted: Shell) -> None:
+    stars = {one["session_key"]: (one["title"], one["is_starred"])
+             for one in noted.items("list", "sessions")}  # fmt: skip
+    assert stars == {SESSION: ("Pools", 1), OTHER: ("Sow beans", 0)}
+
+
+def test_blame_names_what_was_noted_on_the_file(noted: Shell, home: Path) -> None:
+    noted("blame", str(home.parent / "pool.py"))
+    assert "note:3 rejected note A second pool" in noted.out + noted.err
+
+
+def test_agents_are_given_the_notes_quoted_and_masked(noted: Shell) -> None:
+    token = planted()["github"]
+    hostile = f"{HOSTILE} {token}"
+    assert noted("note", f"{KEY}:2", "--rejected", hostile) == 0
+    index = Index(Settings(noted.database))
+    try:
+        for ref in (KEY, f"{KEY}:2"):
+            answer: Any = Tools(index).call("open", {"ref": ref})
+            said = answer["content"][0]["text"]
+            assert f"{KEY}:2 rejected note" in said
+            assert token not in json.dumps(answer)
+            assert "\x1b" not in said
+            assert all(line[:2] == "> " for line in said.split("\n") if "script" in line), said
+    finally:
+        index.close()
+
+
+def test_hooks_say_the_verdict_on_a_file_first_and_kept_decisions_at_the_start(
+    noted: Shell, home: Path
+) -> None:
+    edit = {"hook_event_name": "PreToolUse", "cwd": "/srv/demo", "transcript_path": str(home / "x"),
+            "tool_input": {"file_path": "/srv/demo/pool.py"}}  # fmt: skip
+    start = {"hook_event_name": "SessionStart", "source": "startup", "cwd": "/srv/demo"}
+    with writing(noted.database) as connection, connection:
+        connection.execute("update notes set path = '/srv/demo/pool.py' where path is not null")
+    for hook, event, said in (
+        ("tool", edit, "note:3 note rejected\n> A second pool"),
+        ("session-start", start, f"{KEY}:2 note kept\n> {DECISION}"),
+    ):
+        connection = open_reader(noted.database)
+        try:
+            parsed = event_of(json.dumps(event).encode())
+            assert parsed is not None
+            assert said in recall(connection, hook, parsed)
+        finally:
+            connection.close()
 
 
 # -- it stays ------------------------------------------------------------------------------------

@@ -12,10 +12,6 @@ select
     n.path,
     n.origin,
     n.session_key,
-    n.session_id,
-    n.line_key,
-    n.file_id,
-    n.byte_offset,
     n.id
 from notes_full n
 where true

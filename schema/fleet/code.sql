@@ -424,7 +424,7 @@ create function assoc.keyed_tables() returns text[]
 language sql immutable
 as $$ select array[
     'sources', 'projects', 'agents', 'sessions', 'subagents', 'teams', 'team_members', 'tasks',
-    'task_dependencies', 'prices'
+    'task_dependencies', 'prices', 'notes'
 ] $$;
 
 -- Deletes files with all their frames and rows.
@@ -895,6 +895,19 @@ select
 from assoc.prices
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
+create view assoc_read.notes as
+select
+    text, verdict, title, is_starred, noted_at,
+    nullif(path, '') as path,
+    nullif(session_key, '') as session_key,
+    nullif(line_key, '') as line_key,
+    null::text as origin,
+    null::text as joined,
+    assoc_read.id(origin_id, 0, session_key || '/' || line_key, path) as id,
+    origin_id
+from assoc.notes
+where origin_id = any ((select assoc.visible_origins())::integer[]);
+
 create view assoc_read.messages as
 select
     kind, text, tool_text, role, timestamp, model, uuid, parent_uuid, is_meta, is_sidechain,
@@ -1126,6 +1139,32 @@ select p.name, p.path, p.last_activity_at, p.session_count, r.kind as source, p.
 from assoc_read.projects p
 join assoc_read.sources r on r.id = p.source_id
 where p.path is not null and p.on_disk = 0;
+
+create view assoc_read.notes_full as
+select
+    n.text, n.verdict, n.is_starred, n.title, n.noted_at,
+    s.title as session,
+    p.name as project,
+    n.path, n.origin, s.git_branch, n.session_key, n.line_key,
+    r.kind as source,
+    s.id as session_id,
+    p.id as project_id,
+    null::bigint as file_id,
+    null::bigint as byte_offset,
+    n.id, n.origin_id
+from assoc_read.notes n
+left join assoc_read.sessions s on s.id = (
+    select o.id from assoc_read.sessions o
+    where o.origin_id = n.origin_id and o.session_key = n.session_key
+    order by o.message_count desc, o.id limit 1
+)
+left join assoc_read.sources r on r.id = s.source_id
+left join assoc_read.projects p on p.id = coalesce(s.project_id, (
+    select o.id from assoc_read.projects o
+    where o.origin_id = n.origin_id and o.path <> ''
+      and left(n.path, length(o.path) + 1) = replace(o.path, E'\\', '/') || '/'
+    order by length(o.path) desc, o.same_as is not null, o.id limit 1
+));
 
 create view assoc_read.response_costs as
 select

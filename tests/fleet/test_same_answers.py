@@ -20,6 +20,7 @@ from assoc_ingest.fleet.connect import DESTINATION
 from assoc_ingest.questions.stats import GROUPS
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
+from assoc_ingest.upkeep.note import Change, write_note
 
 GIVEN: dict[str, dict[str, object]] = {
     "reports/subagent_tree": {"session": "5e1f"},
@@ -37,7 +38,11 @@ def fleet(tmp_path: Path, database: Any, empty_database: str) -> Fleet:
 def test_every_report_and_list_has_the_rows_of_the_machine(fleet: Fleet, tmp_path: Path) -> None:
     everything = {"all": 1, "limit": 1000, "days": 100_000}
     empty, other = set(QUERIES), {}
-    local = fleet.push("laptop", *demo(tmp_path / "homes"))
+    machine = fleet.machine("laptop")
+    machine.push(*demo(tmp_path / "homes"))
+    write_note(machine.database, "5e1f0c9a", Change("A warning", "kept", "Frost", is_starred=True))
+    machine.push_all()
+    local = open_reader(machine.database)
     with closing(local), closing(fleet.central()) as central:
         for path, query in QUERIES.items():
             for more in ({}, everything, {"source": "claude", "since": "2026-03-03", "limit": 3}):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,6 +68,11 @@ class Note:
     """Where the line is that it is about."""
     byte_offset: int | None
     id: int
+
+    @property
+    def label(self) -> str:
+        """What it is, in words of ours: `kept note`."""
+        return " ".join(filter(None, (self.verdict, "starred" * self.is_starred, "note")))
 
 
 def target_of(connection: sqlite3.Connection, name: str) -> Target:
@@ -145,6 +151,28 @@ def notes(
     ).fetchall()  # fmt: skip
     names = Names(connection)
     return [as_note(connection, names, row) for row in rows]
+
+
+def notes_above(connection: sqlite3.Connection, session_key: str, line: Line | None) -> list[Note]:
+    """Return the notes to show above a conversation, or above some turns around a line of it."""
+    found = [one for one in notes(connection, session_key=session_key) if one.text or one.verdict]
+    if line is None:
+        return found
+    place = line.file.id, line.byte_offset
+    return [one for one in found if not one.line_key or (one.file_id, one.byte_offset) == place]
+
+
+def told(found: Iterable[Note], mask: Callable[[str], str]) -> list[dict[str, object]]:
+    """Return notes as an answer has them: masked, then cut."""
+    return [
+        {"ref": one.ref, "is": one.label, "time": one.time,
+         "text": mask(one.text or "")[:_LONGEST] or None}
+        for one in islice(found, _MOST)
+    ]  # fmt: skip
+
+
+_MOST = 20  # notes in an answer
+_LONGEST = 1_000  # letters of one
 
 
 def as_note(connection: sqlite3.Connection, names: Names, row: sqlite3.Row) -> Note:

@@ -83,7 +83,7 @@ _OF_FILES = {
 _OF_PROJECTS = {"session_count", "last_activity_at"}
 """Columns of a known project that are derived; the machine may know the others from its disk."""
 
-_NOT_DERIVED = {"sources", "prices"}
+_NOT_DERIVED = {"sources", "prices", "notes"}
 """Keyed tables that are not derived from files."""
 
 

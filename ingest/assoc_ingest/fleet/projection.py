@@ -286,6 +286,7 @@ KEYED = (
         """input:big output:big cache_read:big cache_write_5m:big cache_write_1h:big
         web_search:big origin""",
     ),
+    _keyed("notes", "session_key line_key path", "text verdict title is_starred:int noted_at"),
 )
 """Rows that outlive files, in the order in which they are sent."""
 
@@ -527,6 +528,15 @@ class Scope:
             f" and x.project_id in ({self.projects}) and x.id not in ({self.left_out}))"
         )
 
+    def _of_note(self) -> str:
+        """Return the condition that the note `r` is the user's own, and on something in scope."""
+        return (
+            "r.origin is null and (exists (select 1 from sessions n where"
+            f" n.session_key = r.session_key and {self._of_session('n.id')}) or exists ("
+            f"select 1 from projects x where x.id in ({self.unshared}) and x.path <> ''"
+            " and substr(r.path, 1, length(x.path) + 1) = replace(x.path, '\\', '/') || '/'))"
+        )
+
     def has(self, table: str, id_: str) -> str:
         """Return the condition that the row of a placed table with this id is in scope."""
         return (
@@ -539,6 +549,7 @@ class Scope:
         if self.projects is None:
             of_file = f"r.file_id in (select id from files where source_id in ({OWN}))"
             whole = {"sources": f"r.id in ({OWN})", "prices": "1", "team_members": of_file}
+            whole["notes"] = "r.origin is null"
             return whole.get(table, f"r.source_id in ({OWN})")
         mine = f"in ({self.projects})"
         of_file = f"exists (select 1 from files x where x.id = r.file_id and {self.of_file('x')})"
@@ -552,6 +563,7 @@ class Scope:
             "tasks": f"({of_file} or r.file_id is null and {self._of_session('r.session_id')})",
             "task_dependencies": of_file,
             "prices": "1",
+            "notes": self._of_note(),
         }
         return conditions.get(table, "0")
 
@@ -784,6 +796,9 @@ _KEYED = {
         }
     ),
     "prices": _Origin(),
+    "notes": _Origin(
+        {name: f"coalesce(r.{name}, '')" for name in ("session_key", "line_key", "path")}
+    ),
 }
 
 _FILES = _Origin(

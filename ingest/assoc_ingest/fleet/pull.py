@@ -32,6 +32,7 @@ from ..ask.projects import find_projects
 from ..errors import NotFoundError
 from ..files import archive
 from ..files.archive import Frame, first_bytes
+from ..files.exclusions import load_secrets
 from ..files.tail import Prefix
 from ..files.walk import NO_TIME, stored_time
 from ..paths import PULLED, pulled_root
@@ -360,6 +361,8 @@ class Pulled:
     """Files that their machine deleted on the server."""
     hidden: int = 0
     """Files that were pulled before and that the server no longer shows: they stay."""
+    notes: int = 0
+    """Notes of other machines that are here now."""
     bytes: int = 0
     """Bytes of the downloaded files."""
     left_out: list[str] = field(default_factory=list)
@@ -388,8 +391,69 @@ def pull(
     own = remembered.uuid if remembered is not None else None
     with database.writing(path) as connection:
         done = Pull(connection, server, own, progress).everything(files, wanted)
+        done.notes = pull_notes(connection, server, own, wanted)
         finish(connection)
         return done
+
+
+# ------------------------------------------------------------------------------------------------
+# Notes: only their machine writes them, so those that are here become those that are there.
+
+
+NOTES = """
+    select
+        o.label, nullif(n.session_key, '') as session_key, nullif(n.line_key, '') as line_key,
+        nullif(n.path, '') as path, n.text, n.verdict, n.title, n.is_starred, n.noted_at
+    from assoc.notes n
+    join assoc.origins o using (origin_id)
+    where (:origin is null or o.label = :origin)
+      and cast(o.uuid as text) is distinct from cast(:own as text)
+    order by o.label, n.noted_at, n.session_key, n.line_key, n.path
+"""
+
+
+def pull_notes(
+    connection: sqlite3.Connection, server: sqlite3.Connection, own: str | None, wanted: Wanted
+) -> int:
+    """Replace the notes of other machines by those on the server; return how many there are.
+
+    A part of an origin has none. Those on a conversation that was forgotten here are left out, and
+    so are forgotten credentials.
+    """
+    if wanted.is_part:
+        return 0
+    there = server.execute(NOTES, {"origin": wanted.origin, "own": own}).fetchall()
+    forgotten = {
+        key for (key,) in connection.execute("select session_key from forgotten where path is null")
+    }
+    secrets = load_secrets(connection)
+
+    def without(text: str | None) -> str | None:
+        return text and secrets.without(text.encode(), is_log=False)[0].decode()
+
+    rows = [
+        (*row[:4], without(row["text"]), row["verdict"], without(row["title"]), *row[7:9])
+        for row in there
+        if row["session_key"] not in forgotten
+    ]
+    of_origins = "origin is not null and coalesce(?, origin) = origin"
+    before = connection.execute(
+        "select origin, session_key, line_key, path, text, verdict, title, is_starred, noted_at"
+        f" from notes where {of_origins}",
+        (wanted.origin,),
+    ).fetchall()
+    if sorted(map(tuple, before), key=repr) != sorted(rows, key=repr):
+        with Batch(connection, Clock(connection).now()) as batch:
+            connection.execute(f"delete from notes where {of_origins}", (wanted.origin,))
+            connection.executemany(
+                "insert into notes (origin, session_key, line_key, path, text, verdict,"
+                " title, is_starred, noted_at) values (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                " on conflict do nothing",
+                rows,
+            )
+            for key in {row[1] for row in (*before, *rows)}:
+                batch.touch_session(key)
+    return len(rows)
 
 
 def _check_origin(server: sqlite3.Connection, label: str) -> None:

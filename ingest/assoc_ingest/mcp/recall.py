@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .. import sql
-from ..ask.notes import Note, as_note, notes
+from ..ask.notes import Note, notes
 from ..ask.refs import Names, short_key
 from ..ask.since import changed_since
 from ..fields import from_milliseconds, milliseconds
@@ -438,7 +438,7 @@ class _Memory:
         """Yield what the user noted in the project: decisions, and what has a star."""
         for row in self._ask("lists/notes", project=self._ids, limit=_LISTED):
             if row["verdict"] or row["is_starred"]:
-                yield self._noted(as_note(self._connection, self._names, row))
+                yield from map(self._noted, notes(self._connection, id=row["id"]))
 
     def _noted(self, note: Note) -> str:
         place = heading(note.ref, "note", note.verdict, "starred" if note.is_starred else "")

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from .question import Field, ProjectField, Reader, Size, question
+from .question import NOTED, Field, ProjectField, Reader, Size, question
 
 if TYPE_CHECKING:
     from ..ask.blame import Conversation
@@ -76,6 +76,7 @@ class Blame:
         list[str],
         "sentences on how the question was understood, and on what was not looked at",
     ]
+    noted: Annotated[list[dict[str, object]] | None, NOTED]
     items: Annotated[list[Blamed], "Conversations, those with the strongest evidence first."]
 
 
@@ -130,7 +131,19 @@ def blame(
     found = blame(reader.db, _wanted(reader, what, line, project))
     names = Names(reader.db)
     items = [_blamed(reader, names, one) for one in reader.page(found.conversations)]
-    return Blame(found.of, len(found.conversations), found.notes, items)
+    noted = _noted(reader, what, found.of.get("path"))
+    return Blame(found.of, len(found.conversations), found.notes, noted or None, items)
+
+
+def _noted(reader: Reader, what: str, path: object) -> list[dict[str, object]]:
+    """Return the notes on a file."""
+    from ..ask.notes import notes, told
+    from ..paths import is_file, real_path, slashed
+
+    paths = {str(path)} if path else set()
+    if reader.has_disk and not reader.is_limited and is_file(what):
+        paths.add(slashed(str(real_path(what))))
+    return told(notes(reader.db, paths=paths), reader.mask) if paths else []
 
 
 def _is_pull_request(text: str) -> bool:

@@ -15,11 +15,8 @@ if TYPE_CHECKING:
     from ..ask.filters import Filters, Nothing
     from ..sql import Query
 
-_ADDED = ("unpriced", "partial", "is_lower_bound", "resume")
+_ADDED = ("unpriced", "partial", "is_lower_bound", "is_starred", "resume")
 """The last columns of sessions: what is unknown of the cost, and the command that resumes one."""
-
-_OF_LINES = ("session_id", "line_key", "file_id", "byte_offset")
-"""Columns of notes from which their reference is made."""
 
 Row = dict[str, Any]
 
@@ -151,7 +148,7 @@ def columns(what: str, names: Sequence[str]) -> list[str]:
         names = [*names[:at], "cost_usd", *names[at:]]
         names = [*(name for name in names if name not in _ADDED), *_ADDED]
     if what == "notes":
-        names = ["ref", *(name for name in names if name not in _OF_LINES)]
+        names = ["ref", *names]
     return columns_with_estimates(names)
 
 
@@ -169,7 +166,11 @@ def _completed(connection: sqlite3.Connection, what: str, rows: Sequence[Row]) -
     """Return rows with what their query does not know: costs, and estimates of lower bounds."""
     if what == "sessions":
         names = columns(what, [*rows[0]]) if rows else ()
-        sessions = ({**row, "resume": _resume(row)} for row in with_costs(connection, rows))
+        starred = _starred(connection)
+        sessions = (
+            {**row, "is_starred": int(row["session_key"] in starred), "resume": _resume(row)}
+            for row in with_costs(connection, rows)
+        )
         return [{name: row[name] for name in names} for row in sessions]
     if what == "notes":
         return _with_refs(connection, rows)
@@ -199,16 +200,19 @@ def with_costs(connection: sqlite3.Connection, rows: Sequence[Row]) -> Iterator[
     return with_estimates(connection, sessions, parts)
 
 
+def _starred(connection: sqlite3.Connection) -> set[str]:
+    """Return the keys of the conversations to which the user gave a star."""
+    rows = connection.execute(
+        "select session_key from notes where is_starred = 1 and path is null and line_key is null"
+    )
+    return {key for (key,) in rows}
+
+
 def _with_refs(connection: sqlite3.Connection, rows: Sequence[Row]) -> list[Row]:
     """Return notes with what opens their target, which only the archive knows of a line."""
-    from ..ask.refs import Names, ref_of_note
+    from ..ask.notes import notes
 
-    names = Names(connection)
-    return [
-        {"ref": ref_of_note(connection, names, row)}
-        | {name: value for name, value in row.items() if name not in _OF_LINES}
-        for row in rows
-    ]
+    return [{"ref": notes(connection, id=row["id"])[0].ref, **row} for row in rows]
 
 
 def _resume(session: Row) -> str | None:

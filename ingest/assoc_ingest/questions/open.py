@@ -19,12 +19,13 @@ from ..ask import excerpt as excerpts
 from ..ask.blame import commits_of
 from ..ask.conversation import PEOPLE, Conversation, Message, Part, Place, typed
 from ..ask.excerpt import Excerpt, Options, opened
+from ..ask.notes import notes_above, told
 from ..ask.refs import Entry, Line, Names, nearest_keys, sessions_beginning_with, split
 from ..ask.since import changed_since
 from ..ask.usage import spent_of
 from ..errors import NotFoundError, UsageError
 from .fit import Continued
-from .question import Reader
+from .question import NOTED, Reader
 from .recap import Commit, as_commit
 from .recent import Outcome, Prompt, branches, ending, prompts
 
@@ -123,6 +124,7 @@ class Opening:
     session: Annotated[str | None, "Key of the conversation."] = None
     title: str | None = None
     project: str | None = None
+    noted: Annotated[list[dict[str, object]] | None, NOTED] = None
     total: Annotated[int | None, "Entries of this name."] = None
     is_begun_before: Annotated[bool | None, "Whether there are messages before these."] = None
     items: Annotated[
@@ -192,18 +194,27 @@ def opening(reader: Reader, reference: str, before: int | None, after: int | Non
         after = _AFTER if after is None else after
         excerpt = excerpts.messages_around(conversation, what, before, after)
         is_shared = bool(before or after)
-        return _window(conversation, excerpt, position, letter, is_shared=is_shared)
+        opened_ = _window(conversation, excerpt, position, letter, is_shared=is_shared)
+        return replace(opened_, noted=_noted(reader, conversation, what))
     if before is not None or after is not None:
         raise UsageError("before and after need a line. Give a ref with one: KEY:LINE")
     if what.agent_key is not None or file:
         excerpt = excerpts.choose(conversation, what, Options())
         return _window(conversation, excerpt, position, letter)
     return Opening(
+        noted=_noted(reader, conversation, None),
         items=[_stated(_summary(conversation, reader))],
         _notes=["A summary; for messages, use the cursor, or a ref with a line."],
         _continued=Continued(lambda number: _FROM_THE_BEGINNING),
         _has_more=True,
     )
+
+
+def _noted(
+    reader: Reader, conversation: Conversation, line: Line | None
+) -> list[dict[str, object]] | None:
+    found = notes_above(reader.db, str(conversation.session["session_key"]), line)
+    return told(found, reader.mask) or None
 
 
 def _candidates(connection: sqlite3.Connection, reference: str) -> tuple[str, ...]:

@@ -51,6 +51,10 @@ WHY_NOTHING = (
 """What the field `nothing` of an answer means."""
 
 
+NOTED = "What the user noted on it: {ref, is, time, text}; `is` says kept or rejected."
+"""What the field `noted` of an answer means."""
+
+
 # What compares or prints a dataclass is made when it is imported, and costs every command time.
 @dataclass(eq=False, repr=False)
 class Reader:

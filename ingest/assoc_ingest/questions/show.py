@@ -219,14 +219,17 @@ def _limited(
 
 def _session(conversation: Conversation) -> dict[str, object]:
     """Return what is known of a session; of very many files only the first."""
+    from ..ask.notes import notes_above, told
     from ..ask.since import changed_since
     from ..ask.usage import spent_of
 
+    found = notes_above(conversation.connection, str(conversation.session["session_key"]), None)
     since = changed_since(conversation.connection, conversation.session)
     return {
         **conversation.session,
         **spent_of(conversation).as_json(),
         "changed_since": since and since._asdict(),
+        "noted": told(found, str),
         "models": conversation.models,
         "file_count": len(conversation.files),
         "files": [file._asdict() for file in conversation.files[:_MOST_FILES]],

@@ -29,6 +29,7 @@ from ..ask.conversation import (
     typed,
 )
 from ..ask.excerpt import Excerpt, Options
+from ..ask.notes import notes_above
 from ..ask.output import Marked
 from ..ask.refs import MOST_ENTRIES, Entry, KeyMatch, Line, Names
 from ..ask.since import changed_since
@@ -408,6 +409,14 @@ class Page:
 # The header of a conversation: what it is, what it cost, how to resume it, its files.
 
 
+def _noted(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator[str]:
+    """Yield the lines of the user's notes on a conversation, or on the line that was opened."""
+    key = str(conversation.session["session_key"])
+    for note in notes_above(conversation.connection, key, excerpt.line):
+        said = one_line(f"{note.ref} {note.label}: {note.text or ''}".rstrip(": "))
+        yield from (look.paint(part, "yellow") for part in wrap(said, look.width))
+
+
 def heading(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterator[str]:
     """Yield the lines above a conversation; above a few turns of it, only what it is.
 
@@ -428,6 +437,7 @@ def heading(conversation: Conversation, excerpt: Excerpt, look: Look) -> Iterato
     for facts in rows:
         line = " · ".join(fact for fact in facts if fact)
         yield from (look.paint(part, dim=True) for part in wrap(one_line(line), look.width))
+    yield from _noted(conversation, excerpt, look)
     if conversation.resume is not None:  # not cut: it is there to be copied
         yield look.paint(f"Resume: {conversation.resume}", dim=True)
     if excerpt.subagent is not None:

@@ -47,7 +47,7 @@ because a trigger would cost each insert a savepoint. Nothing else counts lines 
 
 KEYED = (
     *("sources", "projects", "sessions", "subagents", "teams", "team_members", "tasks"),
-    *("task_dependencies", "agents", "prices"),
+    *("task_dependencies", "agents", "prices", "notes"),
 )
 """Tables whose rows outlive files, or are identified by a key instead of a place."""
 

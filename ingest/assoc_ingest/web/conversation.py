@@ -37,6 +37,7 @@ from ..ask.conversation import (
 )
 from ..ask.excerpt import FindResult, find
 from ..ask.export import Choice, ExportedConversation
+from ..ask.notes import Note, notes_above
 from ..ask.refs import KeyMatch, Lines
 from ..ask.since import Since, changed_since
 from ..ask.usage import Rates, rates, spent, spent_of
@@ -620,6 +621,7 @@ class Shown:
     later: str | None
     is_first: bool
     links: list[pages.Row]
+    noted: list[Note]
     commits: list[MadeCommit]
     """Those that its commands made; the first page of the conversation names them."""
     since: Since | None
@@ -758,6 +760,7 @@ class Reader:
             later=ways[1],
             is_first=begin == FIRST,
             links=pages.ask(self._connection, "pages/session_links", session=self._id),
+            noted=notes_above(self._connection, str(conversation.session["session_key"]), None),
             commits=self._commits(begin),
             since=self._since(begin),
             work=pages.ask(self._connection, "pages/session_work", session=self._id),
@@ -961,7 +964,7 @@ class Reader:
 
 TABLES = (
     "messages", "sessions", "subagents", "tool_calls", "files", "projects", "responses", "prices",
-    "links", "teams", "tasks", "todos", "plans", "sources",
+    "links", "teams", "tasks", "todos", "plans", "sources", "notes",
 )  # fmt: skip
 _SCRIPTS = ("session.js",)
 
