@@ -374,7 +374,7 @@ def test_before_a_command_the_form_in_which_it_works_here_is_told(
         one.bash(2 * second, f"npm --prefix web {script}", "done")
     sync(shell.database, [home])
     text = hook("tool", run("npm test"))
-    assert text.endswith("0b7c2f4e:7 worked, as 2 times in this form\n> npm --prefix web test")
+    assert text.endswith("0b7c2f4e:7 worked in this form, 2 times\n> npm --prefix web test")
     one.bash(50, "npm test", "done")
     sync(shell.database, [home])
     assert "in this form" not in hook("tool", run("npm test"))  # it works as it is

@@ -396,7 +396,7 @@ class _Memory:
         if len(runs) < _LEAST_RUNS:
             return ""
         row, one = runs[0]
-        place = self._place(row, f"worked, as {len(runs)} times in this form")
+        place = self._place(row, f"worked in this form, {len(runs)} times")
         return f"{place}\n{self._quoted(written(one), 160)}"
 
     def _session(self) -> sqlite3.Row | None:
