@@ -210,8 +210,9 @@ def with_letters(tree: Path) -> Path:
         template / "tests" / "cases", tree / "tests" / "sources" / "letters", dirs_exist_ok=True
     )
     registry = (tree / REGISTRY).read_text("utf-8")
-    registry = registry.replace("from .opencode", "from .letters import Letters\nfrom .opencode")
-    registry = registry.replace("    OpenCode(),\n", "    OpenCode(),\n    Letters(),\n")
+    last = '    "opencode": "OpenCode",\n'
+    assert last in registry
+    registry = registry.replace(last, f'{last}    "letters": "Letters",\n')
     (tree / REGISTRY).write_text(registry, "utf-8")
     return tree
 

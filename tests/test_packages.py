@@ -26,9 +26,7 @@ from assoc_ingest.records import Message, Record
 from assoc_ingest.source import Claim, Context, Line, Listing, Recognition
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.packages import FromPackage, Unusable, from_packages
-from assoc_ingest.sync import plan
 from assoc_ingest.sync.run import sync
-from assoc_ingest.upkeep import status
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
 
@@ -123,10 +121,8 @@ def test_what_cannot_be_used_is_said_by_sync_and_status(
     home: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(SOURCES, "letters", FromPackage(Letters(), PACKAGE))
-    for place in (plan, status):
-        monkeypatch.setattr(
-            place, "UNUSABLE", [Unusable("quills", "quills 2.0", "ImportError: no ink")]
-        )
+    unusable = [Unusable("quills", "quills 2.0", "ImportError: no ink")]
+    monkeypatch.setattr(SOURCES, "_unusable", unusable)
     assert shell("sync", str(home)) == 0
     assert "the source quills of quills 2.0: ImportError: no ink" in shell.err
     assert shell("status") == 0

@@ -43,6 +43,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 
 from ..fields import (
+    MACHINE,
     Zone,
     integer,
     json_text,
@@ -226,7 +227,7 @@ class CCInsights(Source):
     lists_sessions = True
     reads_local_times = True
 
-    def __init__(self, zone: Zone) -> None:
+    def __init__(self, zone: Zone = MACHINE) -> None:
         self._zone = zone
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:

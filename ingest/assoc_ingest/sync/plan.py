@@ -44,7 +44,7 @@ from ..files.walk import (
 from ..paths import PULLED, is_absolute, is_directory, is_file, obstacle, real_path, why_unknown
 from ..secrets.forget import ForgottenSecrets
 from ..source import DATABASE, LOG, OF_THEIR_PLACE, UNREAD, Claim, KnownFile, claim_at, parts_of
-from ..sources import SOURCES, UNUSABLE
+from ..sources import SOURCES
 from ..store.database import Clock, transaction
 from ..store.known_files import KnownFiles, known_file
 
@@ -205,7 +205,7 @@ def find_roots(
     roots = _named(given, only, report) if given else _known(connection, only, report)
     report.roots = [root.name for root in roots.values()]
     report.unreadable += [
-        (f"the source {name} of {package}", why) for name, package, why in UNUSABLE
+        (f"the source {name} of {package}", why) for name, package, why in SOURCES.unusable
     ]
     _tell_failures(report)
     return list(roots.values())

@@ -14,7 +14,7 @@ from ..files.exclusions import load_secrets
 from ..files.walk import DIRECTORY, FILE, Walk, entries, kind_of_entry, original_root, stored_name
 from ..paths import unlisted
 from ..source import FOREIGN, FOREIGN_DOCUMENT, Source
-from ..sources import SOURCES, UNUSABLE
+from ..sources import SOURCES
 from ..store.database import Clock, lock_of, log_of
 
 _Row = dict[str, object]
@@ -45,7 +45,7 @@ def facts(
         "clock_ahead": clock.ahead,
         "issues": _rows(connection, "reports/issues_by_reason"),
         "unreadable": _unreadable(sources) if has_disk else [],
-        "unusable_sources": [unusable._asdict() for unusable in UNUSABLE],
+        "unusable_sources": [unusable._asdict() for unusable in SOURCES.unusable],
         "absent_sources": sorted({str(row["kind"]) for row in sources} - SOURCES.keys()),
         "new_lines": _new_lines(connection),
         "new_places": _new_places(connection, sources) if has_disk else [],
