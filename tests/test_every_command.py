@@ -39,12 +39,12 @@ from tests.support.writing import (
     write,
     write_bytes,
 )
-from tests.test_conformance import tree
 from tests.test_first_steps import at_a_terminal
 
 from assoc_ingest import sql
 from assoc_ingest.cli import cli
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.promises import tree
 
 NAMED = "k" + SHELL.partition("\n")[0].replace("/", "")
 """The key of a session: what its lines and the name of its file say."""

@@ -33,14 +33,13 @@ from tests.support.writing import (
     write,
     write_bytes,
 )
-from tests.test_conformance import tree
 
 from assoc_ingest.files import archive, tail
 from assoc_ingest.files.exclusions import stretches_without
 from assoc_ingest.secrets.find import find
 from assoc_ingest.secrets.forget import ForgottenSecrets, fingerprint, forgotten_secret
 from assoc_ingest.sync.run import SyncOptions, sync
-from assoc_ingest.testing.promises import read_in_pieces
+from assoc_ingest.testing.promises import read_in_pieces, tree
 from assoc_ingest.upkeep.compact import compact
 from assoc_ingest.upkeep.forget import Target, forget, tombstones
 from assoc_ingest.upkeep.rebuild import rebuild

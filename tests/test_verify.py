@@ -29,7 +29,6 @@ from tests.support.writing import (
     write,
     write_bytes,
 )
-from tests.test_conformance import grow, nth_logs, some_cuts
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.cli import cli
@@ -43,7 +42,7 @@ from assoc_ingest.store.database import snapshot, writing
 from assoc_ingest.store.known_files import known_file
 from assoc_ingest.store.rows import COLUMNS, TABLES, archived
 from assoc_ingest.sync.run import SyncOptions, sync
-from assoc_ingest.testing.promises import read_in_pieces
+from assoc_ingest.testing.promises import grow, nth_logs, read_in_pieces, some_cuts
 from assoc_ingest.upkeep import verify as check_environment
 from assoc_ingest.upkeep import verify as check_rows
 from assoc_ingest.upkeep.rebuild import rebuild

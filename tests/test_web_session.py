@@ -526,6 +526,24 @@ def test_calls_that_were_made_before_any_result_stand_together(
     assert page.text.count("<div") == page.text.count("</div>")
 
 
+def test_calls_that_were_made_at_once_can_be_all_of_a_conversation(
+    site: Callable[[Fill], Site],
+) -> None:
+    def fill(rows: Rows) -> None:
+        _, file = rows.session(KEY)
+        for name in ("first", "second"):
+            call = rows.message(file, "tool_use", "{}")
+            rows.add(
+                "tool_calls", name=name, status="no_result", call_id=call, file_id=file,
+                tool_use_id=name,
+            )  # fmt: skip
+
+    page = site(fill).get(HERE)
+    assert page.status == 200
+    assert re.findall(r'aria-label="(\d calls at once)"', page.text) == ["2 calls at once"]
+    assert page.text.count("<div") == page.text.count("</div>")
+
+
 # -- new lines -----------------------------------------------------------------------------------
 
 
