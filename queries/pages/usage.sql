@@ -1,7 +1,7 @@
 -- Tokens and costs
 
 -- name: usage
--- Tokens and cost by day, model, conversation and type of subagent
+-- Tokens and cost by day, model, conversation and subagent
 -- What `stats` adds up, in one pass over the responses. Days are those of the local calendar. The
 -- branch is null unless :branches is given: finding it takes as long as the rest.
 -- Of partial responses, what an estimate follows from: those without written_bytes are unmeasured; of
@@ -45,31 +45,31 @@ added as (
         c.git_branch,
         c.model,
         c.session_id,
-        iif(c.subagent_id is null, 'main conversation', coalesce(a.agent_type, a.kind))
-            as subagent_type,
+        c.subagent_id,
         sum(c.cost_microusd) / 1000000.0 as cost_usd,
-        sum(iif(c.subagent_id is null, null, c.cost_microusd)) / 1000000.0 as subagent_cost_usd,
+        iif(c.subagent_id is null, null, sum(c.cost_microusd) / 1000000.0) as subagent_cost_usd,
         sum(c.input_tokens) as input_tokens,
         sum(c.output_tokens) as output_tokens,
         sum(c.cache_read_tokens) as cache_read_tokens,
         sum(c.cache_write_tokens) as cache_write_tokens,
         count(*) as responses,
-        sum(c.cost_microusd is null) as unpriced,
+        count(*) - count(c.cost_microusd) as unpriced,
         sum(c.partial) as partial,
-        sum(c.partial = 1 and c.written_bytes is null) as unmeasured,
+        sum(c.partial) - count(c.written_bytes) as unmeasured,
         sum(iif(c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
         sum(c.written_bytes) as written_bytes,
         sum(iif(c.written_bytes is not null, c.output_tokens * c.output_price, 0)) as begun_worth,
         sum(c.written_bytes * c.output_price) as written_worth,
         max(c.timestamp) as last_activity
     from counted c
-    left join subagents a on a.id = c.subagent_id
-    group by c.day, c.git_branch, c.model, c.session_id, subagent_type
+    group by c.session_id, c.subagent_id, c.model, c.day, c.git_branch
 )
 select
     e.*,
     date(e.day, '-6 days', 'weekday 1') as week_of,
     substr(e.day, 1, 7) as month,
+    iif(e.subagent_id is null, 'main conversation', coalesce(a.agent_type, a.kind))
+        as subagent_type,
     s.session_key,
     s.title,
     o.kind as agent,
@@ -79,6 +79,7 @@ select
     coalesce(p.repository_name, p.name, p.key) as repository,
     coalesce(p.repository_key, p.path, p.key) as repository_key
 from added e
+left join subagents a on a.id = e.subagent_id
 left join sessions s on s.id = e.session_id
 left join sources o on o.id = s.source_id
 left join projects d on d.id = s.project_id
