@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.dump import assert_as_rebuilt, assert_same, check, connect, dump, rows
+from tests.support.served import get, served
 from tests.support.shell import Shell
 from tests.support.writing import Object, assistant, call, jsonl, result, user, write_bytes
 
@@ -246,6 +247,16 @@ def test_a_file_in_several_clones_and_worktrees_is_one(place: Path, shell: Shell
     assert files[0]["session_key"].startswith("0000000")
     of = shell.items("query", "most_edited_files", "-p", "repository", "eve")
     assert [row["repository"] for row in of] == ["eve/shop"]
+
+
+def test_pages_lead_from_a_repository_to_its_conversations(filled: Shell) -> None:
+    site = served(filled.database)
+    address = "/assoc/-/sessions?repository=github.com%2FAda%2Fshop"
+    for path in ("/assoc/ask-list-repositories", "/assoc/-/sessions"):
+        assert address in get(site, path).text, path
+    page = get(site, address).text
+    assert '<option value="github.com/Ada/shop" selected>' in page
+    assert 'data-total="3"' in page
 
 
 def test_what_is_open_is_grouped_by_repository_of_how_many(filled: Shell) -> None:

@@ -48,7 +48,7 @@ def is_worth_it(column: str, value: object) -> bool:
         return column in _BOUNDED
     if not isinstance(value, str) or not value:
         return False
-    return column in ("session_key", "session", "title") or bool(
+    return column in ("session_key", "session", "title", "repository") or bool(
         _time.fullmatch(value) or _address.fullmatch(value)
     )
 
@@ -65,6 +65,8 @@ def cell(
         return _conversation(paths, value, value)
     if _is_title_of_session(row, column, table):
         return _conversation(paths, _get(row, "session_key"), value)
+    if column == "repository" and table is None:  # the table of projects has its directory
+        return Markup('<a href="{}">{}</a>').format(paths.list(repository=value), value)
     if _time.fullmatch(value):
         return _moment(value)
     if _address.fullmatch(value):
