@@ -14,6 +14,7 @@ from tests.support.machines import IDS, QUERIES, Fleet, demo, rows_of
 from tests.support.writing import SESSION, assistant, call, result, user, write
 
 from assoc_ingest import sql
+from assoc_ingest.ask.repositories import find_repository
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import UsageError
 from assoc_ingest.fleet.connect import DESTINATION
@@ -118,6 +119,30 @@ def test_what_two_machines_have_counts_once(fleet: Fleet, tmp_path: Path, longer
         query = sql.query("lists/sessions")
         assert len(rows_of(central, query, {})) == 2, "each machine has its own"
         assert len(rows_of(both, query, {})) == 1
+
+
+def test_clones_on_two_machines_are_one_repository_and_directories_are_not(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    """Without a remote, /srv/notes of one machine may be anything on the other."""
+    for number, name in enumerate(("one", "two")):
+        clone = f"/home/{name}/shop"
+        lines = [
+            user("Push", "u1", cwd=clone),
+            assistant([call("t1", command="git push origin main")], cwd=clone),
+            user([result("t1", "To git@example.org:ada/shop\n")], "u2", "a1", 2, cwd=clone),
+        ]
+        write(tmp_path / name, f"projects/-home-{name}-shop/{SESSION[:-1]}{number}.jsonl", *lines)
+        notes = user("Note", "n1", cwd="/srv/notes")
+        write(tmp_path / name, f"projects/-srv-notes/{SESSION[:-2]}{number}f.jsonl", notes)
+        fleet.push(name, tmp_path / name).close()
+    query = sql.query("lists/repositories")
+    with closing(fleet.central()) as central:
+        rows = central.execute(query.sql, dict.fromkeys(query.parameters)).fetchall()
+        assert sorted((row["repository"], row["session_count"]) for row in rows) == [
+            ("ada/shop", 2), ("notes", 1), ("notes", 1)
+        ]  # fmt: skip
+        assert len(find_repository(central, "shop")) == 2
 
 
 def test_a_branch_finds_the_conversations_in_which_anything_was_said_on_it(
