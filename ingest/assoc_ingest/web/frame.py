@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from .. import sql
 from ..ask.times import as_given
 from ..errors import nearest
 from ..terminal import moment, one_line, unknown_of
 from . import pages
+from .html import at_slashes
 from .pages import PageError, is_for_us, our_databases
 from .reports import Report, report_of, totals
 from .urls import PREFIX, BlockPlace, Paths, Permalinks
@@ -260,7 +261,6 @@ FIRST_OF_REPORTS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """For reports and lists, in the same way."""
 
-_slash = re.compile(r"(<[^<>]*>)|/(?=\w)")
 _number = re.compile(r"[≥~]?-?[\d,]+(?:\.\d+)?", re.ASCII)
 
 
@@ -356,12 +356,6 @@ class Frame:
         return f"?{urlencode([*asked, ('_all', '1')] if is_wanted else asked)}"
 
     @staticmethod
-    def at_slashes(cell: object) -> Markup:
-        """Return a cell, which may be HTML, that a browser breaks after slashes before words."""
-        text = str(escape(cell))
-        return Markup(_slash.sub(lambda found: found[1] or "/<wbr>", text))  # noqa: S704 - escaped
-
-    @staticmethod
     def numeric(rows: Iterable[Iterable[object]]) -> list[bool]:
         """Return for each column whether its cells, which may be HTML, are all numbers."""
         columns = [
@@ -398,6 +392,7 @@ class Frame:
     async def report(self, name: str | None) -> Report | None:
         return await report_of(self.datasette, self.request, str(self.database), name)
 
+    at_slashes = staticmethod(at_slashes)
     totals = staticmethod(totals)
     as_given = staticmethod(as_given)
 

@@ -524,14 +524,27 @@ _tag = re.compile(r'(<(?:[^<>"]++|"[^"]*+")*+>)')
 
 def marked_html(body: str, look: Look) -> Markup:
     """Return HTML or text with the words that `look` finds in `<mark>`; tags do not change."""
-    pieces: list[str] = []
-    for number, piece in enumerate(_tag.split(str(escape(body)))):
-        if number % 2 or not piece:
-            pieces.append(piece)
-            continue
-        text, position = unescape(piece), 0
+
+    def marked(piece: str) -> str:
+        text, position, parts = unescape(piece), 0, []
         for start, end in look(text):
-            pieces.append(f"{escape(text[position:start])}<mark>{escape(text[start:end])}</mark>")
+            parts.append(f"{escape(text[position:start])}<mark>{escape(text[start:end])}</mark>")
             position = end
-        pieces.append(escape(text[position:]))
-    return Markup("".join(pieces))  # noqa: S704 - the tags it had, and escaped text
+        return "".join([*parts, escape(text[position:])])
+
+    return _with_texts(body, marked)
+
+
+def at_slashes(cell: object) -> Markup:
+    """Return HTML or text that a browser may break after the slashes before words."""
+    return _with_texts(cell, lambda piece: _slash.sub("/<wbr>", piece))
+
+
+_slash = re.compile(r"/(?=\w)")
+
+
+def _with_texts(body: object, changed: Callable[[str], str]) -> Markup:
+    """Return HTML with its texts changed, which are and stay escaped; tags do not change."""
+    pieces = _tag.split(str(escape(body)))
+    pieces[::2] = [changed(piece) if piece else "" for piece in pieces[::2]]
+    return Markup("".join(pieces))  # noqa: S704 - the tags it had, and escaped texts
