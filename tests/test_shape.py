@@ -591,6 +591,7 @@ NAMES_LEFT = {
     "mcp/setup.py": "clients that are configured in their own words",
     "derive/projects.py": "how a repository lies around its worktrees, whoever made them",
     "derive/repositories.py": "lines that are stored whole, so that none is read again for this",
+    "queries/reports/most_edited_files.sql": "how a repository lies around its worktrees",
     "paths.py": "how a repository lies around its worktrees, whoever made them",
 }
 
