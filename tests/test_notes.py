@@ -291,6 +291,16 @@ def test_hooks_say_the_verdict_on_a_file_first_and_kept_decisions_at_the_start(
             connection.close()
 
 
+def test_an_export_has_the_notes_masked_and_as_text(noted: Shell) -> None:
+    token = planted()["github"]
+    assert noted("note", f"{KEY}:2", f"{HOSTILE} {token}") == 0
+    for form in ("md", "html", "jsonl"):
+        assert noted("export", KEY, "--format", form) == 0, noted.err
+        assert "redacted: GitHub" in noted.out
+        assert token not in noted.out
+        assert "<script>alert" not in noted.out or form == "jsonl"
+
+
 # -- it stays ------------------------------------------------------------------------------------
 
 

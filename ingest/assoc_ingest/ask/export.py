@@ -34,6 +34,7 @@ from .conversation import (
     by_call,
     facts_of,
 )
+from .notes import notes_above, told
 from .projects import project_ids
 from .refs import Lines, short_key
 from .usage import spent_of
@@ -511,6 +512,9 @@ def facts(
         "Session": text["session_key"],
     }
     yield from ((name, value) for name, value in found.items() if value)
+    for note in notes_above(connection, text["session_key"], None):
+        said = one_line(conversation.clean(note.text or ""))
+        yield note.label.capitalize(), f"{note.ref} {said}".rstrip()
 
 
 def exported_links(
@@ -872,7 +876,9 @@ FORMAT = 1
 def lines(conversation: ExportedConversation) -> Iterator[str]:
     files = [file._asdict() for file in conversation.files]
     session = {**conversation.session, "models": conversation.models, "files": files}
-    yield _line("session", {"format": FORMAT, **session})
+    found = notes_above(conversation.connection, str(session["session_key"]), None)
+    noted = told(found, conversation.clean)
+    yield _line("session", {"format": FORMAT, **session, "noted": noted})
     count = 0
     for file in conversation.files_with_messages():
         for message in conversation.messages(file):
