@@ -25,6 +25,7 @@ _OWN = {
     "gemini": "Gemini",
     "pi": "Pi",
     "opencode": "OpenCode",
+    "kimi": "Kimi",
 }
 """The module and the class of each source; the module is called after the source."""
 
