@@ -26,6 +26,7 @@ _OWN = {
     "pi": "Pi",
     "opencode": "OpenCode",
     "kimi": "Kimi",
+    "qwen": "Qwen",
 }
 """The module and the class of each source; the module is called after the source."""
 
