@@ -854,6 +854,8 @@ INVENTED = {
         *("message/", "nothing/", "session/"),  # of files of other programs
     },
     "codex": {"response_item/new_thing"},
+    "kimi": {"SubagentEvent/", "SubagentEvent/SubagentEvent", "Weather/"},
+    "qwen": {"gesture/", "system/", "system/horoscope", "user/telepathy"},
     "copilot": {"session.weather_changed/"},
     "gemini": {"riddle/"},
     "pi": {"tick/", "weather_report/"},

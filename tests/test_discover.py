@@ -326,12 +326,11 @@ QWEN = {
 }
 
 
-def test_a_home_of_qwen_code_is_none_of_the_agents_that_it_resembles(tmp_path: Path) -> None:
+def test_a_home_of_qwen_code_is_that_of_no_agent_that_it_resembles(tmp_path: Path) -> None:
     """It names projects as Claude Code does, and prompts as Gemini CLI does."""
     for path, text in QWEN.items():
         write_bytes(tmp_path / ".qwen", path, text.encode())
-    with pytest.raises(UsageError, match="is not the home directory of a known agent"):
-        recognised(tmp_path / ".qwen", SOURCES)
+    assert [root.source.name for root in recognised(tmp_path / ".qwen", SOURCES)] == ["qwen"]
 
 
 def test_of_two_sources_the_surer_one_reads_a_home(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_everything_of_every_agent_is_on_the_server(home: Home) -> None:
     report = home.push()
     found = home.whole()
     assert report.is_full
-    assert {name for name, rows in found.items() if not rows} == {"agent_lines", "issues"}
+    assert {name for name, rows in found.items() if not rows} == {"agent_lines", "issues", "notes"}
     assert home.push().calls == 0
     report = home.push(is_full=True)
     assert (report.frames, report.rows, report.deleted) == (0, 0, 0)
