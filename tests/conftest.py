@@ -25,7 +25,6 @@ from weakref import WeakSet
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.support.dump import Ask, check, connect
 from tests.support.served import closed_at_end
 from tests.support.shell import Shell
 from tests.support.writing import in_memory
@@ -36,6 +35,7 @@ from assoc_ingest.store import changes, database
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync import prices
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import Ask, check, connect
 from assoc_ingest.workers import FAILED, _Worker, _WorkerDiedError
 
 sys.dont_write_bytecode = False  # else each process compiles all modules and tests anew

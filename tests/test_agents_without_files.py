@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import Ask, assert_as_rebuilt, assert_same, check, dump, rows
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -26,6 +25,7 @@ from tests.support.writing import (
 
 from assoc_ingest.sync.plan import Report, find_roots, given_roots, make_plan
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import Ask, assert_as_rebuilt, assert_same, check, dump, rows
 from assoc_ingest.upkeep.forget import remember
 
 AGENT_FILE = f"{PROJECT}/{SESSION}/subagents/agent-a1.jsonl"

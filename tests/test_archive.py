@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.dump import connect
 from tests.support.reading import index
 from tests.support.rows import Rows
 from tests.support.writing import SESSION, user, write
@@ -20,6 +19,7 @@ from assoc_ingest.errors import ArchiveError, DatabaseError
 from assoc_ingest.files import archive
 from assoc_ingest.files.archive import Compressor, LineIndex, append, clear, merge, read
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import connect
 
 KIB = 1024
 TABLE = (

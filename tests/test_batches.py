@@ -9,7 +9,6 @@ from unittest.mock import patch
 
 import pytest
 from tests.faults.changing import Home
-from tests.support.dump import assert_same, check, dump
 
 from assoc_ingest.files import changes
 from assoc_ingest.files.changes import Step
@@ -18,6 +17,7 @@ from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.rows import Written
 from assoc_ingest.sync.batches import Batches
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, dump
 from assoc_ingest.testing.promises import read_in_pieces
 
 PATIENCE = 5.0  # seconds

@@ -18,7 +18,6 @@ import pytest
 from tests.faults.changing import Home
 from tests.support.cases import GROUPS, homes_of, of_groups
 from tests.support.child import Child
-from tests.support.dump import assert_same, check, connect, dump
 from tests.support.pieces import every_new_database_is_built
 
 from assoc_ingest.__main__ import main
@@ -29,6 +28,7 @@ from assoc_ingest.store.database import open_reader
 from assoc_ingest.store.rows import Written
 from assoc_ingest.sync.plan import Report, find_roots, given_roots, is_large, make_plan
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, connect, dump
 from assoc_ingest.testing.promises import read_in_pieces
 from assoc_ingest.upkeep.verify import verify
 

@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 from tests.support.cases import CASES, expected
-from tests.support.dump import assert_as_rebuilt, assert_same, check, connect, dump
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -44,6 +43,7 @@ from assoc_ingest.store import batch
 from assoc_ingest.store.rows import Written
 from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_as_rebuilt, assert_same, check, connect, dump
 from assoc_ingest.upkeep.prune import prune_gone
 
 SECRET = "sk-planted-4f2a9c"

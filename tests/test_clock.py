@@ -13,7 +13,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from tests.support.dump import connect, rows
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -29,6 +28,7 @@ from tests.support.writing import (
 from assoc_ingest.fields import utc
 from assoc_ingest.sync.run import sync
 from assoc_ingest.sync.watch import WatchError, WatchOptions, watch
+from assoc_ingest.testing.dump import connect, rows
 from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.rebuild import rebuild
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 from tests.support.cases import home_of
-from tests.support.dump import assert_same, check, dump, rows
 from tests.support.shell import Shell
 from tests.support.writing import jsonl, write_bytes
 
@@ -29,6 +28,7 @@ from assoc_ingest.sources.codex import rollout as texts
 from assoc_ingest.sources.codex.rollout import Thread, session_of, spawn_of
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_same, check, dump, rows
 
 if sys.version_info >= (3, 14):
     from compression import zstd

@@ -13,12 +13,12 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 import pytest
-from tests.support.dump import check, connect
 from tests.support.shell import Shell
 from tests.support.writing import OTHER, PROJECT, TRANSCRIPT, user, write
 
 from assoc_ingest.store import fts
 from assoc_ingest.store.database import open_reader, writing
+from assoc_ingest.testing.dump import check, connect
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
 

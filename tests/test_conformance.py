@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from tests.faults.amounts import times
 from tests.faults.damage import FUZZED, fixtures
 from tests.support.cases import CASES, GROUPS, home_of, homes_of, of_groups
-from tests.support.dump import Dump, assert_same, check, dump
 from tests.support.writing import assistant, call, in_memory, jsonl, result, user, write_bytes
 
 from assoc_ingest.records import Message, Record, Superseded, Transcript, Usage
@@ -30,6 +29,7 @@ from assoc_ingest.sources.reader import Reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.testing import promises
 from assoc_ingest.testing.damage import Fixture
+from assoc_ingest.testing.dump import Dump, assert_same, check, dump
 from assoc_ingest.testing.promises import (
     CHANGES,
     contradictions,

@@ -33,7 +33,6 @@ from tests.support.counting import (
     stated,
 )
 from tests.support.counting import issues as unusable
-from tests.support.dump import assert_same, check, dump
 from tests.support.served import get, served
 from tests.support.shell import Shell
 from tests.support.writing import (
@@ -59,6 +58,7 @@ from assoc_ingest.questions.question import Reader
 from assoc_ingest.questions.show import show
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, dump
 from assoc_ingest.web.conversation import Mapper, Stretch
 
 ELSEWHERE = TRANSCRIPT.replace("-srv-demo", "-srv-other")

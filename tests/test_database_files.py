@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 from tests.support.cases import SOURCES, home_of
-from tests.support.dump import assert_same, check, connect, dump, rows
 from tests.support.pieces import everything_through_workers
 
 from assoc_ingest.files import archive, changes, stores
@@ -38,6 +37,7 @@ from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.sync.plan import Report, places_of
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
 from assoc_ingest.sync.watch import News
+from assoc_ingest.testing.dump import assert_same, check, connect, dump, rows
 from assoc_ingest.testing.promises import make_database
 from assoc_ingest.upkeep.forget import Target, forget
 from assoc_ingest.upkeep.rebuild import rebuild, rebuild_into

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from tests.support.cases import CASES, DEMO, SHOWN
-from tests.support.dump import check, connect
 
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import check, connect
 
 HOMES = sorted(DEMO.iterdir())
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from tests.support.child import as_nobody
-from tests.support.dump import check, connect, dump, rows
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -30,6 +29,7 @@ from assoc_ingest.files.walk import WHOLE, Root, Stat, Walk, default_roots, reco
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.known_files import KnownFiles
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import check, connect, dump, rows
 
 Fresh = Callable[[], Path]
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
@@ -330,6 +330,8 @@ def test_a_home_of_qwen_code_is_that_of_no_agent_that_it_resembles(tmp_path: Pat
     """It names projects as Claude Code does, and prompts as Gemini CLI does."""
     for path, text in QWEN.items():
         write_bytes(tmp_path / ".qwen", path, text.encode())
+    assert [root.source.name for root in recognised(tmp_path / ".qwen", SOURCES)] == ["qwen"]
+    write_bytes(tmp_path / ".qwen", "tmp/0b7c/chats/session-2025-09-01.json", b"{}")
     assert [root.source.name for root in recognised(tmp_path / ".qwen", SOURCES)] == ["qwen"]
 
 

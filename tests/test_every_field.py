@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from tests.support.cases import SOURCES as CASES
 from tests.support.cases import home_of
-from tests.support.dump import connect
 from tests.support.writing import TRANSCRIPT, user, write
 
 from assoc_ingest.fields import from_milliseconds, utc
@@ -22,6 +21,7 @@ from assoc_ingest.records import Issue
 from assoc_ingest.source import LOG, Line
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import connect
 
 HOMES = sorted(str(path.parent.relative_to(CASES)) for path in CASES.glob("*/every-field-*/home"))
 FILES = [

@@ -267,7 +267,7 @@ def test_what_was_taken_back_is_marked_in_every_format(shell: Shell, place: Path
 def test_a_text_whose_line_is_lost_says_that_its_end_is_missing(home: Path, shell: Shell) -> None:
     write(home, TRANSCRIPT, user("c" * 300_000 + "END"))
     sync(shell.database, [home])
-    from tests.support.dump import connect
+    from assoc_ingest.testing.dump import connect
 
     connection = connect(shell.database)
     connection.execute("delete from archive")

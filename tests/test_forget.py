@@ -23,7 +23,6 @@ import pytest
 from tests.faults.amounts import SCALE
 from tests.support.cases import CASES, GROUPS, home_of, homes_of
 from tests.support.child import Child, usual_seconds
-from tests.support.dump import Dump, assert_same, check, connect, dump
 from tests.support.pieces import Killed, killed_at, worth_killing_at
 from tests.support.shell import Shell
 from tests.support.writing import (
@@ -47,6 +46,7 @@ from assoc_ingest.errors import NotFoundError
 from assoc_ingest.files import archive
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import Dump, assert_same, check, connect, dump
 from assoc_ingest.upkeep import recover
 from assoc_ingest.upkeep.compact import compact
 from assoc_ingest.upkeep.forget import Forgetting, Target, forget, remember, tombstones

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from tests.support.cases import CASES, home_of
-from tests.support.dump import assert_same, check, dump, rows
 from tests.support.pieces import Killed, killed_at
 from tests.support.writing import (
     OTHER,
@@ -40,6 +39,7 @@ from tests.test_forget import (
 )
 
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_same, check, dump, rows
 from assoc_ingest.upkeep.compact import compact
 from assoc_ingest.upkeep.forget import remember, tombstones
 from assoc_ingest.upkeep.verify import verify

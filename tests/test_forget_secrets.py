@@ -15,7 +15,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.dump import assert_same, check, connect, dump, rows
 from tests.support.pieces import Killed, killed_at
 from tests.support.planted import password, planted, private_key
 from tests.support.shell import Shell
@@ -39,6 +38,7 @@ from assoc_ingest.files.exclusions import stretches_without
 from assoc_ingest.secrets.find import find
 from assoc_ingest.secrets.forget import ForgottenSecrets, fingerprint, forgotten_secret
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_same, check, connect, dump, rows
 from assoc_ingest.testing.promises import read_in_pieces, tree
 from assoc_ingest.upkeep.compact import compact
 from assoc_ingest.upkeep.forget import Target, forget, tombstones

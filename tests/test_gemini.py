@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from tests.support.dump import Ask
 from tests.support.writing import write_bytes
 
 from assoc_ingest.sources.gemini import Gemini
 from assoc_ingest.sources.reader import items_at
+from assoc_ingest.testing.dump import Ask
 
 CHATS = "tmp/garden/chats"
 LOG = f"{CHATS}/session-2026-04-01T08-00-2a000000.jsonl"

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.dump import assert_same, check, dump, rows
 from tests.support.planted import password, planted, private_key
 from tests.support.shell import Shell
 from tests.support.writing import SESSION, user, write
@@ -24,6 +23,7 @@ from assoc_ingest.secrets.forget import fingerprint
 from assoc_ingest.sync import git
 from assoc_ingest.sync.git import Branch, Change
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_same, check, dump, rows
 from assoc_ingest.upkeep.compact import compact
 from assoc_ingest.upkeep.forget import Target, forget
 from assoc_ingest.upkeep.prune import prune_gone

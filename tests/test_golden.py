@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.cases import CASES, expected, home_of
-from tests.support.dump import check, connect, dump
 
 from assoc_ingest.sync.run import sync
-from assoc_ingest.testing.dump import readable
+from assoc_ingest.testing.dump import check, connect, dump, readable
 
 SECRETS = "claude/secrets-stay-in-the-archive"
 

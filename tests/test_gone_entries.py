@@ -28,15 +28,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.faults.amounts import times
-from tests.support.dump import (
-    Dump,
-    assert_as_rebuilt,
-    assert_same,
-    check,
-    connect,
-    differences,
-    dump,
-)
 from tests.support.pieces import Killed, killed_at
 from tests.support.shell import Shell
 from tests.support.web import Site
@@ -52,6 +43,15 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import (
+    Dump,
+    assert_as_rebuilt,
+    assert_same,
+    check,
+    connect,
+    differences,
+    dump,
+)
 from assoc_ingest.upkeep.forget import Target, forget
 from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.rebuild import rebuild

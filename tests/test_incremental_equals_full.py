@@ -30,7 +30,6 @@ from hypothesis.stateful import (
 )
 from tests.faults.amounts import times
 from tests.support.child import Child
-from tests.support.dump import Dump, assert_same, check, connect, dump
 from tests.support.pieces import Killed, killed_at
 from tests.support.strategies import lines, objects
 from tests.support.writing import (
@@ -49,6 +48,7 @@ from assoc_ingest.files import archive
 from assoc_ingest.files.tail import open_regular
 from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import Dump, assert_same, check, connect, dump
 from assoc_ingest.testing.promises import read_in_pieces
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify

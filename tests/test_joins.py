@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from tests.support.cases import home_of
-from tests.support.dump import assert_same, check, connect, dump
 
 from assoc_ingest import sql
 from assoc_ingest.ask.filters import Filters
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, connect, dump
 from assoc_ingest.web import conversations
 
 SESSION = "0b7c2f4e-1111-4222-8333-444455556666"

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import assert_same, check, dump, rows
 from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, user, write, write_bytes
 
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, dump, rows
 from assoc_ingest.upkeep.verify import verify
 
 ODD = f"{PROJECT}/notes.jsonl"

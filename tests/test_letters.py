@@ -23,7 +23,6 @@ from tests import test_answers as answers
 from tests import test_conformance as conformance
 from tests import test_golden as golden
 from tests.support.cases import GROUPS, home_of
-from tests.support.dump import assert_same, check, dump, rows
 from tests.support.shell import Shell
 from tests.support.web import Site
 from tests.support.writing import SESSION
@@ -35,6 +34,7 @@ from assoc_ingest.records import Message, Usage
 from assoc_ingest.source import MAX_CONTEXT, Claim, Context, Line
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_same, check, dump, rows
 from assoc_ingest.testing.promises import read_in_pieces, touch
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 from tests.support.child import Child
-from tests.support.dump import assert_same, check, connect, dump, rows
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -29,6 +28,7 @@ from tests.test_forget import forget_as, forgotten
 
 from assoc_ingest.files import archive, changes, tail
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, connect, dump, rows
 from assoc_ingest.testing.promises import read_in_pieces
 from assoc_ingest.upkeep.verify import verify
 

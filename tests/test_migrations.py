@@ -19,7 +19,6 @@ import pytest
 from tests.faults.amounts import spread, times
 from tests.support.cases import DEMO
 from tests.support.child import Child, usual_seconds
-from tests.support.dump import Dump, assert_same, check, connect, dump
 from tests.support.pieces import Killed, killed_at
 from tests.support.searching import search
 from tests.support.shell import Shell
@@ -28,6 +27,7 @@ from assoc_ingest import sql
 from assoc_ingest.store import database as databases
 from assoc_ingest.store.fts import fits, indexes
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import Dump, assert_same, check, connect, dump
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import assert_same, check, dump, rows
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -30,6 +29,7 @@ from tests.support.writing import (
 
 from assoc_ingest.files import tail, walk
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_same, check, dump, rows
 
 MOVED = f"projects/-srv-moved/{SESSION}.jsonl"
 AGENT = f"{PROJECT}/{SESSION}/subagents/agent-a1b2c3d.jsonl"

@@ -9,7 +9,6 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from tests.support.dump import check, rows
 from tests.support.planted import planted
 from tests.support.shell import Shell
 from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, agent, assistant, user, write
@@ -22,6 +21,7 @@ from assoc_ingest.secrets.find import find
 from assoc_ingest.secrets.forget import fingerprint
 from assoc_ingest.store.database import locked, open_reader, writing
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import check, rows
 from assoc_ingest.upkeep import note as notes
 from assoc_ingest.upkeep.note import Change, take_left, write_note
 from assoc_ingest.upkeep.rebuild import rebuild

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-from tests.support.dump import Ask, assert_same, check, dump, rows
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -23,6 +22,7 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import Ask, assert_same, check, dump, rows
 
 AGENTS = f"{PROJECT}/{SESSION}/subagents"
 

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.child import as_nobody
-from tests.support.dump import assert_same, check, connect, dump, rows
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -45,6 +44,7 @@ from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.plan import Report, make_plan, places_of
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, connect, dump, rows
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.restore import WRITTEN, Restored, restore, select_all
 from assoc_ingest.upkeep.verify import verify

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 from tests.support.cases import home_of
-from tests.support.dump import assert_same, check, connect, dump, rows
 
 from assoc_ingest.files import archive
 from assoc_ingest.files.walk import ListedDirectory, recognised
@@ -27,6 +26,7 @@ from assoc_ingest.sources import SOURCES as KINDS
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
+from assoc_ingest.testing.dump import assert_same, check, connect, dump, rows
 
 CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"))
 STORES = sorted(CORPUS.glob("agents/opencode/*"))

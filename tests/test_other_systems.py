@@ -17,7 +17,6 @@ from typing import Any, cast
 import pytest
 from tests.support.cases import SOURCES as CASES
 from tests.support.cases import home_of
-from tests.support.dump import assert_same, check, connect, dump, rows
 from tests.support.shell import Shell
 from tests.support.writing import write
 
@@ -32,6 +31,7 @@ from assoc_ingest.sources.associate import folded_directory
 from assoc_ingest.sources.ccinsights import CCInsights
 from assoc_ingest.sync.run import sync
 from assoc_ingest.testing.damage import assert_storable
+from assoc_ingest.testing.dump import assert_same, check, connect, dump, rows
 from assoc_ingest.upkeep.prune import prune_gone
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify

@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from assoc_ingest_letters import Letters
 from tests.support.cases import home_of
-from tests.support.dump import assert_same, check, dump, rows
 from tests.support.shell import Shell
 from tests.support.writing import jsonl, user, write_bytes
 
@@ -27,6 +26,7 @@ from assoc_ingest.source import Claim, Context, Line, Listing, Recognition
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.packages import FromPackage, Unusable, from_packages
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, dump, rows
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
 

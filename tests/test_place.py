@@ -12,7 +12,6 @@ from unittest.mock import patch
 
 import pytest
 from tests.support.child import Child, as_nobody
-from tests.support.dump import assert_same, check, connect, dump
 from tests.support.pieces import every_new_database_is_built
 from tests.support.shell import Shell
 from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, user, write
@@ -21,6 +20,7 @@ from assoc_ingest.errors import DatabaseError
 from assoc_ingest.store import fts, swap
 from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, connect, dump
 from assoc_ingest.upkeep import recover
 from assoc_ingest.upkeep.compact import compact
 from assoc_ingest.upkeep.rebuild import rebuild

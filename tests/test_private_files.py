@@ -20,7 +20,6 @@ import pytest
 from tests.support.cases import CASES, DEMO, home_of, told_by_sources
 from tests.support.cases import SOURCES as FOLDERS
 from tests.support.child import Child
-from tests.support.dump import connect
 from tests.support.writing import PROJECT, SESSION, user, write, write_bytes
 
 from assoc_ingest.__main__ import main
@@ -30,6 +29,7 @@ from assoc_ingest.source import claim_at
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.watch import WatchOptions, watch
+from assoc_ingest.testing.dump import connect
 
 Fresh = Callable[[], Path]
 

@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.dump import assert_as_rebuilt, assert_same, check, dump, rows
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -26,6 +25,7 @@ from tests.support.writing import (
 
 from assoc_ingest.paths import comparable, comparable_name, slashed
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_as_rebuilt, assert_same, check, dump, rows
 from assoc_ingest.upkeep.prune import prune_gone
 
 PLACES = ("/srv/shop", "/srv/shop-2", "/srv/shop/till", "/Srv/shop", "/home/ada/garden", "/opt/7")

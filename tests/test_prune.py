@@ -12,7 +12,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 from tests.support.cases import DEMO, homes_of, of_groups
-from tests.support.dump import assert_as_rebuilt, assert_same, check, connect, dump
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -31,6 +30,7 @@ from assoc_ingest.files.exclusions import LEFT_OUT
 from assoc_ingest.files.walk import Root, Walk, recognised, walk
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_as_rebuilt, assert_same, check, connect, dump
 from assoc_ingest.upkeep.forget import Target, forget, remember, tombstones
 from assoc_ingest.upkeep.prune import prune_gone
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import assert_same, check, dump, rows
 from tests.support.shell import Shell
 
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_same, check, dump, rows
 
 CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"), "agents")
 DEMO = Path(__file__).parent / "demo"

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.counting import Tokens, objects, requests_of, response_key
-from tests.support.dump import assert_same, check, dump, rows
 
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_same, check, dump, rows
 
 CORPUS = Path(os.environ.get("ASSOC_REAL_CORPUS", "/nowhere"))
 HOMES = sorted(CORPUS.glob("homes/*"))

@@ -16,7 +16,6 @@ import pytest
 from click.testing import CliRunner
 from tests.support.cases import DEMO, homes_of, of_groups
 from tests.support.child import Child, usual_seconds
-from tests.support.dump import assert_same, check, connect, differences, dump, rows
 from tests.support.pieces import Killed, killed_at
 from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, assistant, user, write
 
@@ -30,6 +29,7 @@ from assoc_ingest.store.database import transaction
 from assoc_ingest.store.rows import CLEARED, CONDITIONS
 from assoc_ingest.store.swap import replaced
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_same, check, connect, differences, dump, rows
 from assoc_ingest.testing.promises import read_in_pieces
 from assoc_ingest.upkeep import rebuild as rebuilding
 from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild

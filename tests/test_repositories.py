@@ -9,13 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.dump import assert_as_rebuilt, assert_same, check, connect, dump, rows
 from tests.support.served import get, served
 from tests.support.shell import Shell
 from tests.support.writing import Object, assistant, call, jsonl, result, user, write_bytes
 
 from assoc_ingest import git
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_as_rebuilt, assert_same, check, connect, dump, rows
 
 PUSHED = {
     "/srv/shop": "https://github.com/ada/shop.git",

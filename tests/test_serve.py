@@ -23,7 +23,6 @@ from urllib.parse import urlencode
 
 import pytest
 import yaml
-from tests.support.dump import check
 from tests.support.served import is_line_1
 from tests.support.shell import Shell, statements_below
 from tests.support.writing import TRANSCRIPT, jsonl, user, write
@@ -32,6 +31,7 @@ from tests.test_migrations import RELEASED, zstd
 from assoc_ingest.errors import BusyError
 from assoc_ingest.store.database import locked
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import check
 from assoc_ingest.web import serve
 from assoc_ingest.web.serve import metadata_for
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import assert_same, check, connect, differences, dump
 from tests.support.shell import Shell
 from tests.support.writing import (
     OTHER,
@@ -33,6 +32,7 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, connect, differences, dump
 from assoc_ingest.upkeep.rebuild import rebuild
 from assoc_ingest.upkeep.verify import verify
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from sqlite_utils import Database, hookimpl, plugins
 from tests.support.child import Child
-from tests.support.dump import check, connect, dump
 from tests.support.shell import Shell
 from tests.support.writing import PROJECT, SESSION, TRANSCRIPT, assistant, user, write
 
@@ -30,6 +29,7 @@ from assoc_ingest.store.database import (
     writing,
 )
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import check, connect, dump
 from assoc_ingest.upkeep.verify import fresh_schema
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import pytest
 from tests.support.child import Child
-from tests.support.dump import check, dump
 from tests.support.reading import index
 from tests.support.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, in_memory, user, write
 from tests.test_every_command import COMMANDS, LISTS, QUERIES
@@ -27,6 +26,7 @@ from tests.test_watch import append, texts, wait_until
 
 from assoc_ingest import __main__ as program
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import check, dump
 
 FULL = "/dev/full"
 pytestmark = pytest.mark.skipif(not Path(FULL).exists(), reason="needs a device that is full")

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import Ask, assert_same, check, dump, rows
 from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, at, result, user, write
 
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import Ask, assert_same, check, dump, rows
 
 SAID = "select kind, coalesce(text, tool_text) from messages order by file_id, byte_offset, block"
 SHOWN = "select kind, text from messages where copy_of is null order by byte_offset, block"

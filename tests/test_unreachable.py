@@ -19,7 +19,6 @@ from typing import Any
 
 import pytest
 from tests.support.child import NOBODY, as_nobody
-from tests.support.dump import rows
 from tests.support.writing import OTHER, PROJECT, THIRD, TRANSCRIPT, user, write
 
 from assoc_ingest.__main__ import main
@@ -27,6 +26,7 @@ from assoc_ingest.files import walk
 from assoc_ingest.files.walk import default_roots
 from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.watch import WatchOptions, watch
+from assoc_ingest.testing.dump import rows
 
 Fresh = Callable[[], Path]
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="rights are those of POSIX systems")

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.support.cases import DEMO, homes_of, of_groups
-from tests.support.dump import rows
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -42,6 +41,7 @@ from assoc_ingest.store.database import snapshot, writing
 from assoc_ingest.store.known_files import known_file
 from assoc_ingest.store.rows import COLUMNS, TABLES, archived
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import rows
 from assoc_ingest.testing.promises import grow, nth_logs, read_in_pieces, some_cuts
 from assoc_ingest.upkeep import verify as check_environment
 from assoc_ingest.upkeep import verify as check_rows

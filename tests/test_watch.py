@@ -26,7 +26,6 @@ import pytest
 from tests.faults.amounts import times
 from tests.faults.changing import Home
 from tests.support.child import NOBODY, Child
-from tests.support.dump import assert_same, check, connect, dump
 from tests.support.writing import OTHER, PROJECT, SESSION, THIRD, TRANSCRIPT, jsonl, user, write
 
 from assoc_ingest.errors import BusyError, DatabaseError
@@ -44,6 +43,7 @@ from assoc_ingest.sync.watch import (
     until_rescan,
     watch,
 )
+from assoc_ingest.testing.dump import assert_same, check, connect, dump
 from assoc_ingest.testing.promises import read_in_pieces
 
 Fresh = Callable[[], Path]

@@ -27,7 +27,6 @@ from click.testing import CliRunner
 from tests.faults.changing import Home
 from tests.support import stuck
 from tests.support.child import Child
-from tests.support.dump import assert_same, check, connect, dump
 from tests.support.pieces import every_new_database_is_built, everything_through_workers
 from tests.support.writing import PROJECT, TRANSCRIPT, user, write
 
@@ -45,6 +44,7 @@ from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.database import in_bulk
 from assoc_ingest.store.rows import Text
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_same, check, connect, dump
 from assoc_ingest.testing.promises import read_in_pieces
 from assoc_ingest.upkeep import verify as check_jobs
 from assoc_ingest.upkeep import verify as verifying

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.dump import check, connect
 from tests.support.rows import Rows
 from tests.support.writing import (
     TRANSCRIPT,
@@ -26,6 +25,7 @@ from assoc_ingest.derive.changeset import Touched
 from assoc_ingest.derive.projects import refresh_lists
 from assoc_ingest.derive.sessions import refresh_sessions
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import check, connect
 
 
 def derive(rows: Rows, *sessions: int) -> Touched:

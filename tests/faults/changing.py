@@ -14,13 +14,13 @@ from unittest.mock import patch
 
 from tests.faults.amounts import SCALE
 from tests.support.cases import CASES, home_of
-from tests.support.dump import assert_same, check, dump
 from tests.support.pieces import Killed, killed_at
 from tests.support.writing import PROJECT, agent, assistant, call, jsonl, result, user, write_bytes
 
 from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.rows import Written
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, dump
 from assoc_ingest.testing.promises import read_in_pieces
 
 Fresh = Callable[[], Path]

@@ -19,10 +19,10 @@ import time
 from pathlib import Path
 
 from tests.faults.changing import Home
-from tests.support.dump import check, differences, dump
 
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import check, differences, dump
 from assoc_ingest.upkeep.verify import verify
 
 _LIFE = (0.5, 8.0)  # seconds from the start of a watch to its kill

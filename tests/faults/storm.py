@@ -33,11 +33,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.faults.changing import Home, OtherAgents
-from tests.support.dump import assert_as_rebuilt, check, connect, differences, dump
 from tests.support.writing import PROJECT, dumps, jsonl, user, write, write_bytes
 
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_as_rebuilt, check, connect, differences, dump
 from assoc_ingest.upkeep.verify import verify
 
 PAUSE = 0.1  # seconds between two changes, at most

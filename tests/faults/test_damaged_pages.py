@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 from tests.faults.amounts import SCALE, spread, times
-from tests.support.dump import assert_same, connect, dump
 from tests.support.writing import agent, assistant, at, call, result, user, write, write_bytes
 
 from assoc_ingest.__main__ import main
@@ -27,6 +26,7 @@ from assoc_ingest.files import archive, walk
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store import database as databases
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import assert_same, connect, dump
 from assoc_ingest.upkeep import recover
 from assoc_ingest.upkeep.rebuild import Rebuilt, rebuild
 from assoc_ingest.upkeep.recover import Lost
@@ -158,7 +158,7 @@ def execute(database: Path, *statements: str) -> list[tuple[object, ...]]:
 def shown(database: Path) -> dict[str, list[dict[str, object]]]:
     """Return all rows, but for what the archive holds: a damaged one cannot be read as a whole."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.support.dump.archive.read", lambda *_: ())
+        patch.setattr("assoc_ingest.testing.dump.archive.read", lambda *_: ())
         return dump(database)
 
 

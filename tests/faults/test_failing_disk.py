@@ -20,13 +20,13 @@ from tests.faults.amounts import spread, times
 from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch, state, states_of_commits
 from tests.faults.preforked import Preforked, compiler, preforked
 from tests.support.child import Child
-from tests.support.dump import assert_same, check, dump
 from tests.support.writing import SESSION
 from tests.test_forget import private_home, traces
 
 from assoc_ingest.__main__ import main
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import assert_same, check, dump
 from assoc_ingest.testing.promises import read_in_pieces
 from assoc_ingest.upkeep.compact import compact
 from assoc_ingest.upkeep.forget import tombstones

@@ -19,7 +19,6 @@ from unittest.mock import patch
 import pytest
 from tests.faults.amounts import spread, times
 from tests.faults.changing import Fresh
-from tests.support.dump import Dump, assert_same, check, dump
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -41,6 +40,7 @@ from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
+from assoc_ingest.testing.dump import Dump, assert_same, check, dump
 from assoc_ingest.testing.promises import read_in_pieces
 
 REWRITTEN = TRANSCRIPT

@@ -25,7 +25,6 @@ from tests.faults.amounts import FUZZ_SECONDS
 from tests.faults.damage import FUZZED, IN_FILES, fixtures
 from tests.support.cases import CASES, home_of
 from tests.support.cases import SOURCES as IN
-from tests.support.dump import assert_same, check, dump
 from tests.support.strategies import lines as transcript_lines
 from tests.support.writing import in_memory
 
@@ -36,6 +35,7 @@ from assoc_ingest.source import Line
 from assoc_ingest.sources.reader import complete_prefix, pieces
 from assoc_ingest.sync.run import sync
 from assoc_ingest.testing.damage import Fixture, damaged
+from assoc_ingest.testing.dump import assert_same, check, dump
 from assoc_ingest.testing.promises import accounted_for, read_in_pieces
 
 LEAST = 5  # portions, on a machine that is busy with something else

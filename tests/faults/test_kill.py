@@ -27,7 +27,6 @@ from tests.faults.changing import (
     state,
 )
 from tests.support.child import Child
-from tests.support.dump import check, connect
 from tests.support.pieces import every_new_database_is_built, everything_through_workers
 
 from assoc_ingest.questions.question import Reader
@@ -37,6 +36,7 @@ from assoc_ingest.store.database import open_reader
 from assoc_ingest.store.rows import Written
 from assoc_ingest.sync.run import CUT_OFF, sync
 from assoc_ingest.sync.watch import Watcher, WatchError, WatchOptions, watch
+from assoc_ingest.testing.dump import check, connect
 from assoc_ingest.testing.promises import read_in_pieces
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")

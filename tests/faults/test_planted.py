@@ -23,7 +23,6 @@ from tests.faults.changing import (
     assert_survives_a_kill_at_any_step,
 )
 from tests.faults.test_failing_reads import assert_any_read_may_fail
-from tests.support.dump import check, connect
 from tests.support.writing import TRANSCRIPT, jsonl, user, write
 
 from assoc_ingest.derive import refresh
@@ -35,6 +34,7 @@ from assoc_ingest.store.batch import Batch
 from assoc_ingest.store.rows import RowBuffer, Written
 from assoc_ingest.sync import batches
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import check, connect
 from assoc_ingest.testing.promises import read_in_pieces
 
 Bug = Callable[[], Any]

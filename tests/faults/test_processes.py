@@ -19,11 +19,11 @@ import pytest
 from tests.faults.amounts import times
 from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch
 from tests.support.child import Child
-from tests.support.dump import check
 from tests.support.writing import TRANSCRIPT, jsonl, user, write
 
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
+from assoc_ingest.testing.dump import check
 from assoc_ingest.testing.promises import read_in_pieces
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="of POSIX systems only")

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import pytest
 from tests.faults.amounts import times
 from tests.faults.changing import Fresh, Home, state
-from tests.support.dump import assert_same, check, dump
 
 from assoc_ingest.files.walk import recognised
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync.plan import Report
 from assoc_ingest.sync.run import SyncOptions, sync, sync_into
+from assoc_ingest.testing.dump import assert_same, check, dump
 from assoc_ingest.testing.promises import read_in_pieces
 
 IMAGES = times(100)

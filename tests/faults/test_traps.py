@@ -13,7 +13,6 @@ import pytest
 from tests.faults.changing import Fresh, Home, assert_ends_as_from_scratch
 from tests.faults.damage import FUZZED, fixtures
 from tests.support.child import Child, as_nobody
-from tests.support.dump import assert_same, check, connect, dump
 from tests.support.shell import running
 from tests.support.writing import PROJECT, TRANSCRIPT, assistant, call, jsonl, result, user, write
 
@@ -22,6 +21,7 @@ from assoc_ingest.__main__ import main
 from assoc_ingest.source import Line
 from assoc_ingest.sync.run import sync
 from assoc_ingest.testing.damage import assert_storable, ways_into, with_part
+from assoc_ingest.testing.dump import assert_same, check, connect, dump
 
 
 @pytest.mark.parametrize("depth", [60, 250, 260, 900, 1000, 1030, 5000, 100_000])

@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule, run_state_machine_as_test
 from tests.faults.amounts import times
 from tests.support.cases import DEMO
-from tests.support.dump import check
 from tests.support.writing import SESSION, user, write
 from tests.test_incremental_equals_full import Homes
 
@@ -42,6 +41,7 @@ from assoc_ingest.fleet.state import place_of
 from assoc_ingest.store import changes
 from assoc_ingest.store.database import locked, open_reader, transaction, writing
 from assoc_ingest.sync.run import SyncOptions, sync
+from assoc_ingest.testing.dump import check
 from assoc_ingest.testing.promises import read_in_pieces
 from assoc_ingest.upkeep import rebuild as upkeep
 from assoc_ingest.upkeep.prune import prune_gone

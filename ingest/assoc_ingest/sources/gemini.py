@@ -421,11 +421,11 @@ class Gemini(AgentSource):
     def recognises(self, listing: Listing) -> Recognition:
         """A home has chats. Programs that were made from this one have the same list of prompts.
 
-        Qwen Code is one of them; its home also has `projects/`.
+        Qwen Code is one of them; its home has `projects/`, too, and may have such chats.
         """
         names = [path for path in listing if path == "projects" or self.claim(parts_of(path))]
         if any("/chats/" in name for name in names):
-            return Recognition.CERTAIN
+            return Recognition.POSSIBLE if "projects" in names else Recognition.CERTAIN
         is_home = "projects" not in names and any("/" in name for name in names)
         return Recognition.POSSIBLE if is_home else Recognition.NO
 
