@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.support.planted import planted
 from tests.support.shell import Shell
+from tests.support.web import Site
 from tests.support.writing import OTHER, PROJECT, SESSION, TRANSCRIPT, agent, assistant, user, write
 
 from assoc_ingest.errors import BusyError
@@ -246,6 +247,25 @@ def test_a_list_of_conversations_has_the_star_and_the_own_title(noted: Shell) ->
     stars = {one["session_key"]: (one["title"], one["is_starred"])
              for one in noted.items("list", "sessions")}  # fmt: skip
     assert stars == {SESSION: ("Pools", 1), OTHER: ("Sow beans", 0)}
+
+
+def test_recent_and_recap_tell_the_notes_on_a_conversation(noted: Shell) -> None:
+    assert noted("note", f"{KEY}:1", HOSTILE) == 0
+    for command in (("recent",), ("recap", "2026"), ("recap", "2026", "--markdown")):
+        assert noted(*command) == 0, noted.err
+        assert DECISION in noted.out
+        assert "Pools" in noted.out
+        assert "\x1b]0" not in noted.out
+    for command in (("recent",), ("recap", "2026")):
+        of_session = [one for one in noted.items(*command) if one["key"] == KEY]
+        assert {note["ref"]: note["is"] for note in of_session[0]["noted"]} == {
+            f"{KEY}:1": "note", f"{KEY}:2": "kept note",
+        }  # fmt: skip
+    site = Site(noted.database)
+    for page in ("recent", "recap?when=2026"):
+        found = site.get(f"/{noted.database.stem}/-/{page}")
+        assert DECISION in found.words
+        assert found.harmful() == []
 
 
 def test_blame_names_what_was_noted_on_the_file(noted: Shell, home: Path) -> None:

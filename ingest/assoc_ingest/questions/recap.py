@@ -58,6 +58,7 @@ class Done:
     cost_usd: float | None
     is_lower_bound: bool
     outcome: Annotated[Said | None, "The last answer, unless the conversation went on later."]
+    noted: Annotated[list[dict[str, object]], "Notes of the user on the conversation."]
     is_short: Annotated[bool, "At most one prompt, and no tool was called."]
     _session: int
     _repository: str | None
@@ -172,6 +173,7 @@ def recap(
     """
     from .. import sql
     from ..ask.filters import nothing
+    from ..ask.notes import notes_above, told
     from ..ask.refs import Names
     from ..ask.times import between
     from ..ask.usage import rates, spent
@@ -192,6 +194,8 @@ def recap(
     items, names = reader.page(done), Names(reader.db)
     last = {one._session: one for one in reversed(done)}
     for one in items:
+        noted = notes_above(reader.db, str(sessions[one._session]["session_key"]), None)
+        one.noted = told(noted, reader.mask)
         cost = spent_by([one])
         one.cost_usd = cost.cost_usd
         one._about = ", ".join(
@@ -354,6 +358,7 @@ def _done(
                     one["partial"] or one["unpriced"] for one in usage.get(place, ())
                 ),
                 outcome=None,
+                noted=[],
                 is_short=is_short(row),
                 _session=session,
                 _repository=home["repository_key"],

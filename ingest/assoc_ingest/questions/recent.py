@@ -83,6 +83,9 @@ class Recent:
         default_factory=list
     )
     state: Annotated[str | None, "How it ended."] = None
+    noted: Annotated[list[dict[str, object]], "Notes of the user on it."] = field(
+        default_factory=list
+    )
     prompts: Annotated[list[Prompt], "The first and the last."] = field(default_factory=list)
     outcome: Annotated[Said | None, "The last answer."] = None
     failed_command: Annotated[Failed | None, "The last command, if it failed."] = None
@@ -192,9 +195,11 @@ def _open(reader: Reader, row: sqlite3.Row) -> Recent:
 
 def _conversation(reader: Reader, row: sqlite3.Row, names: Names) -> Recent:
     from .. import sql
+    from ..ask.notes import notes_above, told
 
     id = row["id"]
     state, outcome = ending(reader.db, id, names, reader.mask)
+    noted = notes_above(reader.db, str(row["session_key"]), None)
     failed = sql.ask(reader.db, "pages/last_commands", sessions=f"[{id}]").fetchone()
     return Recent(
         kind="conversation",
@@ -211,6 +216,7 @@ def _conversation(reader: Reader, row: sqlite3.Row, names: Names) -> Recent:
         tool_calls=row["tool_call_count"],
         branches=branches(reader.db, id),
         state=state,
+        noted=told(noted, reader.mask),
         prompts=prompts(reader.db, id, names, reader.mask, 1),
         outcome=Said(outcome.ref, outcome.text) if outcome else None,
         failed_command=None if failed is None else Failed(
