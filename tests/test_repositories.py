@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import subprocess
@@ -257,6 +258,31 @@ def test_pages_lead_from_a_repository_to_its_conversations(filled: Shell) -> Non
     page = get(site, address).text
     assert '<option value="github.com/Ada/shop" selected>' in page
     assert 'data-total="3"' in page
+
+
+def test_a_search_is_narrowed_by_repository(filled: Shell) -> None:
+    site = served(filled.database)
+    page = get(site, "/-/assoc/search?q=Paint").text
+    chips = re.findall(r'<a href="([^"]*)"[^>]*data-facet="repository" data-value="([^"]*)"', page)
+    assert {html.unescape(name) for _, name in chips} == set(NAMES.values())
+    (address,) = [one for one, name in chips if name == "github.com/Ada/shop"]
+    narrowed = get(site, html.unescape(address)).text
+    assert "3 conversations" in narrowed
+    assert "Paint 0" in narrowed
+    assert "Paint 3" not in narrowed
+    for given, status in (("gitlab.com/ada/shop", 200), ("shop", 400), ("nowhere", 400)):
+        asked = f"/-/assoc/search?q=Paint&repository={given}&narrow=repository"
+        assert get(site, asked).status_code == status, given
+
+
+def test_a_search_does_not_offer_repositories_where_each_is_one_project(
+    place: Path, shell: Shell
+) -> None:
+    fill(place / "home", {"/opt/garden": "", "/opt/notes": ""})
+    assert shell("sync", str(place / "home")) == 0
+    page = get(served(shell.database), "/-/assoc/search?q=Paint").text
+    assert 'data-facet="project"' in page
+    assert 'data-facet="repository"' not in page
 
 
 def test_what_is_open_is_grouped_by_repository_of_how_many(filled: Shell) -> None:

@@ -34,6 +34,19 @@ def find_repository(connection: sqlite3.Connection, repository: str) -> list[int
     return [int(row["id"]) for row in known if row["repository_key"] == key]
 
 
+def repositories(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return for the id of each project what names its repository, and no other one."""
+    known = sql.ask(connection, "pages/project_names").fetchall()
+    keys: dict[str, set[str]] = {}
+    for row in known:
+        keys.setdefault(row["repository"], set()).add(row["repository_key"])
+    shared = {name for name, of_name in keys.items() if len(of_name) > 1}
+    return {
+        str(row["id"]): row["repository_key" if row["repository"] in shared else "repository"]
+        for row in known
+    }
+
+
 def _key(repository: str, known: list[sqlite3.Row], names: dict[str, str]) -> str:
     path = as_path(repository)
     if path is not None:

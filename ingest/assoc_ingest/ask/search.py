@@ -440,7 +440,7 @@ def _weight(word: Word, vocabulary: Vocabulary, candidates: Candidates) -> float
 # narrowing leaves out the others of them, so that a count is always what it leads to.
 
 
-FACETS = ("kind", "project", "source", "model", "role", "branch", "month")
+FACETS = ("kind", "repository", "project", "source", "model", "role", "branch", "month")
 """What a search can be narrowed by, with values that are offered."""
 
 _WITH_OWN_KIND = ("inbox", "document")
@@ -451,12 +451,17 @@ class Facets:
     """The values by which hits can be narrowed. A project is its id."""
 
     def __init__(self, connection: sqlite3.Connection, groups: Iterable[Cluster]) -> None:
+        from .repositories import repositories
+
         self._groups = groups = list(groups)
         candidates = [one.candidate for cluster in groups for one in cluster.ranked]
         ids = [candidate.place[1] for candidate in candidates if candidate.is_message]
         rows = sql.ask(connection, "pages/hit_facts", ids=json.dumps(ids)) if ids else ()
         facts = {("message", row["id"]): row for row in rows}
-        self._values = {one.place: _values(one, facts.get(one.place)) for one in candidates}
+        of_project = repositories(connection)
+        self._values = {
+            one.place: _values(one, facts.get(one.place), of_project) for one in candidates
+        }
 
     def fits(self, one: Ranked, wanted: Mapping[str, frozenset[str]]) -> bool:
         """Has a hit one of the wanted values of each facet, and of `session`?"""
@@ -477,14 +482,20 @@ class Facets:
         return sum(any(self.fits(one, wanted) for one in group.hits) for group in self._groups)
 
 
-def _values(candidate: Candidate, facts: sqlite3.Row | None) -> dict[str, frozenset[str]]:
-    """Return the values of each facet that a row has; `facts` is what only messages have."""
+def _values(
+    candidate: Candidate, facts: sqlite3.Row | None, of_project: Mapping[str, str]
+) -> dict[str, frozenset[str]]:
+    """Return the values of each facet that a row has.
+
+    `facts` is what only messages have, `of_project` the repository of each project.
+    """
     row = candidate.row
     what, project, time = row["what"], row["project_id"], row["timestamp"]
     kinds = {row["kind"] if candidate.is_message else what}
     if what in _WITH_OWN_KIND and row["kind"] in MESSAGE_KINDS:
         kinds.add(row["kind"])
     values = {
+        "repository": of_project.get(str(project)),
         "project": None if project is None else str(project),
         "source": row["source"],
         "model": facts and facts["model"],

@@ -28,8 +28,9 @@ from .. import sql
 from ..ask.filters import Filters, Nothing
 from ..ask.hits import Hit
 from ..ask.projects import project_ids
+from ..ask.repositories import find_repository, repositories
 from ..ask.search import FACETS, Cluster, Facets, Ranking, find
-from ..errors import UsageError
+from ..errors import NotFoundError, UsageError
 from ..questions.question import context
 from ..questions.search import FILTERS as OPTIONS
 from ..questions.search import Search, answer, conversation
@@ -150,6 +151,10 @@ class SearchRequest:
         if "project" in wanted:
             ids = json.loads(project_ids(connection, self.values["project"]))
             wanted["project"] = frozenset(map(str, ids))
+        if "repository" in wanted:
+            ids = find_repository(connection, self.values["repository"])
+            of_project = repositories(connection)
+            wanted["repository"] = frozenset(of_project[str(id_)] for id_ in ids)
         return wanted
 
 
@@ -208,7 +213,10 @@ def _read(
     from ..questions.view import rendered
 
     every = _find(connection, asked)
-    facets, wanted = Facets(connection, every.groups), asked.wanted(connection)
+    try:
+        facets, wanted = Facets(connection, every.groups), asked.wanted(connection)
+    except (UsageError, NotFoundError) as error:
+        raise PageError(400, str(error)) from None
     found = every.narrowed(facets, wanted) if wanted else every
     if asked.is_inside:
         found = found.apart()
@@ -374,7 +382,10 @@ def _facets(
 ) -> Iterator[Facet]:
     """Yield the facets that are not chosen and have more than one value."""
     of_query = dict(found.terms.fields) if found.is_cut else {}  # a second value could not limit it
-    for name, counter in facets.counts(found.groups).items():
+    counts = facets.counts(found.groups)
+    if len(counts["repository"]) == len(counts["project"]):  # each has one directory
+        del counts["repository"]
+    for name, counter in counts.items():
         if name in asked.values or name in of_query or len(counter) < 2:
             continue
         ordered = sorted(counter.items(), key=lambda one: (-one[1], one[0]))
