@@ -816,7 +816,9 @@ def test_the_page_of_a_conversation_counts_what_is_in_its_files(counted: Home) -
 
 
 _PART = re.compile(r'<summary>([\w ]+) <span class="ai-count">([\d,]+)</span>')
-_FOUND = re.compile(r'<span role="status" class="ai-facts">(?:[\d,]+ of )?([\d,]+) match')
+_FOUND = re.compile(
+    r'<span id="found" role="status" class="ai-facts">(?:[\d,]+ of )?([\d,]+) match'
+)
 _DETAILS = re.compile(r"<details([^>]*)>(?:\s*<summary>(.*?)</summary>)?|</details>", re.DOTALL)
 
 

@@ -77,8 +77,8 @@ def started() -> Iterator[list[_Worker]]:
     workers: list[_Worker] = []
     start = _Worker.__init__
 
-    def note(worker: _Worker) -> None:
-        start(worker)
+    def note(worker: _Worker, *given: Any) -> None:
+        start(worker, *given)
         workers.append(worker)
 
     with patch.object(_Worker, "__init__", note):
@@ -700,8 +700,8 @@ def test_no_worker_outlives_a_writer_that_is_killed(
     def wait_for_death() -> None:
         start, workers = _Worker.__init__, []
 
-        def note(worker: _Worker) -> None:
-            start(worker)
+        def note(worker: _Worker, *given: Any) -> None:
+            start(worker, *given)
             workers.append(worker._process.pid)
 
         def wait(batch: Batch) -> None:

@@ -141,6 +141,8 @@ class AgentSource(Source):
     """The home below that of the user, if the variable is not set."""
     resume: tuple[str, ...] = ()
     """The command that resumes a session, which the id of the session completes."""
+    telling: tuple[str, ...] = ()
+    """Files at the top of a home that only this agent has; without conversations it is one, too."""
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
         """Return the configured home, else the default."""
@@ -151,7 +153,9 @@ class AgentSource(Source):
     def recognises(self, listing: Listing) -> Recognition:
         """A home has files in the directories of the layout, with names as only this agent has."""
         paths = (tuple(path.split("/")) for path in listing)
-        is_home = any(len(parts) > 1 and self.claim(parts) for parts in paths)
+        is_home = any(
+            parts[0] in self.telling if len(parts) == 1 else self.claim(parts) for parts in paths
+        )
         return Recognition.CERTAIN if is_home else Recognition.NO
 
     def resume_command(self, session_key: str) -> list[str] | None:

@@ -300,12 +300,12 @@ def _is_directory(name: str) -> bool:
 class Kimi(AgentSource):
     """The source of kind `kimi`."""
 
-    name = "kimi"
-    label = "Kimi CLI"
+    name, label = "kimi", "Kimi CLI"
     unread_places = ("bin", "imported_*", "plans", "plugins", "prompt-*", "skills", "user-*")
     known_lines = TYPES
     variable, place = "KIMI_SHARE_DIR", ".kimi"
     resume = ("kimi", "--session", "{}")
+    telling = ("kimi.json",)
 
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Credentials, settings that can contain some, and logs that can repeat them."""

@@ -258,7 +258,7 @@ def markdown(text: str, budget: Budget | None = None, *, breaks: bool = False) -
     clean = nh3.clean(
         _parser(breaks).render(budget.beginning(text, LONGEST)),
         tags=_TAGS,
-        attributes={"a": {"href", "title"}},
+        attributes={"a": {"href", "title"}, "table": {"tabindex"}},
         attribute_filter=_kept,
         link_rel="noopener noreferrer nofollow",
     )
@@ -348,6 +348,7 @@ def _parser(breaks: bool) -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "breaks": breaks})
     parser.add_render_rule("fence", _fence)
+    parser.add_render_rule("table_open", lambda *_: '<table tabindex="0">\n')  # a wide one scrolls
     # References would repeat one long address a thousand times.
     return parser.enable(["table", "strikethrough"]).disable(["image", "reference"])
 
