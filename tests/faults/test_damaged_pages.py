@@ -158,7 +158,7 @@ def execute(database: Path, *statements: str) -> list[tuple[object, ...]]:
 def shown(database: Path) -> dict[str, list[dict[str, object]]]:
     """Return all rows, but for what the archive holds: a damaged one cannot be read as a whole."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("assoc_ingest.testing.dump.archive.read", lambda *_: ())
+        patch.setattr("assoc_ingest.files.archive.read", lambda *_: ())
         return dump(database)
 
 
