@@ -10,12 +10,12 @@
 
   // -- what a link leads into is opened ----------------------------------------------------------
 
-  const reveal = (target, block) => {
+  const reveal = (target, block, holds = true) => {
     for (let one = target; one; one = one.parentElement) {
       if (one.tagName === "DETAILS") one.open = true;
     }
     target?.scrollIntoView({ block });
-    if (target && document.activeElement !== seek) hold(target.closest(ENTRIES));
+    if (target && holds && document.activeElement !== seek) hold(target.closest(ENTRIES));
   };
   const hold = (entry) => { // keys go on from here
     if (!entry) return;
@@ -27,8 +27,9 @@
   const arrive = () => {
     const match = document.querySelector(".ai-target mark");
     const target = named() || document.querySelector(".ai-target");
-    if (match) reveal(match, "center");
-    else if (target) reveal(target, "start");
+    const holds = !document.querySelector(".ai-target[autofocus]"); // else the browser does
+    if (match) reveal(match, "center", holds);
+    else if (target) reveal(target, "start", holds);
     return match || target;
   };
   const [visit] = performance.getEntriesByType("navigation");
