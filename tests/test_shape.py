@@ -17,12 +17,14 @@ from pathlib import Path
 
 import pytest
 from tests.support.cases import told_by_sources
+from tests.support.writing import TRANSCRIPT, user, write
 
 from assoc_ingest import sql
 from assoc_ingest.derive import projects
 from assoc_ingest.source import FILE_KINDS, OF_THEIR_PLACE
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.claude.tools import ACTIONS as TOOLS
+from assoc_ingest.sync.run import sync
 
 PACKAGE = Path(__file__).parents[1] / "ingest" / "assoc_ingest"
 ROOT = PACKAGE.parents[1]
@@ -317,6 +319,24 @@ print("loaded:", *sorted({HEAVY!r} & sys.modules.keys()))
         [sys.executable, "-c", script], cwd=ROOT / "ingest", capture_output=True, text=True
     )
     assert done.stdout.splitlines()[-1].strip() == "loaded:", done.stderr
+
+
+def test_a_sync_without_news_loads_nothing_that_stores_or_derives(tmp_path: Path) -> None:
+    """Most syncs find nothing: what they import is half of their time."""
+    write(tmp_path / "home", TRANSCRIPT, user("hello", "u1"))
+    sync(tmp_path / "assoc.db", [tmp_path / "home"])
+    script = f"""
+import sys
+from assoc_ingest.__main__ import main
+assert main(["sync", "--db", {str(tmp_path / "assoc.db")!r}]) == 0
+loaded = [name for name in sys.modules if name.startswith("assoc_ingest.")]
+parts = ("derive", "workers", "store.batch", "store.rows", "sync.batches", "files.changes")
+print("loaded:", *sorted(n for n in loaded if n.removeprefix("assoc_ingest.").startswith(parts)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT / "ingest", capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[-1].strip() == "loaded:", done.stdout + done.stderr
 
 
 # -- what never stands in it ---------------------------------------------------------------------

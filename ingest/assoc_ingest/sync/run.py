@@ -21,7 +21,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from ..derive.projects import refresh_named
 from ..errors import UsageError
 from ..fields import now
 from ..files.exclusions import doubtful_logs, to_read_again
@@ -268,6 +267,8 @@ def derive_repositories(connection: sqlite3.Connection) -> None:
     """Find out which projects are one repository, if the database is from before that was known."""
     rows = connection.execute("select id from projects where repository_key is null")
     if unknown := {id_ for (id_,) in rows}:
+        from ..derive.projects import refresh_named
+
         with transaction(connection):
             refresh_named(connection, unknown)
 
