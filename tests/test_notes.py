@@ -268,6 +268,15 @@ def test_recent_and_recap_tell_the_notes_on_a_conversation(noted: Shell) -> None
         assert found.harmful() == []
 
 
+@pytest.mark.parametrize("page", ["recent", "recap?when=2026", "blame?what=pool.py"])
+def test_who_may_not_see_notes_sees_no_page_that_tells_them(page: str, noted: Shell) -> None:
+    name, hidden = noted.database.stem, {"tables": {"notes": {"allow": False}}}
+    assert Site(noted.database).get(f"/{name}/-/{page}").status == 200
+    closed = Site(noted.database, databases={name: hidden}).get(f"/{name}/-/{page}")
+    assert closed.status == 403
+    assert DECISION not in closed.words
+
+
 def test_blame_names_what_was_noted_on_the_file(noted: Shell, home: Path) -> None:
     noted("blame", str(home.parent / "pool.py"))
     assert "note:3 rejected note A second pool" in noted.out + noted.err

@@ -44,6 +44,10 @@ class Sources(MutableMapping[str, Source]):
     @property
     def unusable(self) -> list[Unusable]:
         """Sources of packages that could not be loaded."""
+        return self._load_packages()
+
+    def _load_packages(self) -> list[Unusable]:
+        """Add what packages bring, once; return what could not be loaded."""
         if self._unusable is None:
             from .packages import from_packages
 
@@ -53,8 +57,8 @@ class Sources(MutableMapping[str, Source]):
         return self._unusable
 
     def __getitem__(self, name: str) -> Source:
-        if name not in self._sources and self._unusable is None:
-            self.unusable  # noqa: B018 - which loads what packages bring
+        if name not in self._sources:
+            self._load_packages()
         source = self._sources[name]
         if source is None:
             made = getattr(import_module(f".{name}", __name__), _OWN[name])()
@@ -68,7 +72,7 @@ class Sources(MutableMapping[str, Source]):
         del self._sources[name]
 
     def __iter__(self) -> Iterator[str]:
-        self.unusable  # noqa: B018
+        self._load_packages()
         return iter(self._sources)
 
     def __len__(self) -> int:
