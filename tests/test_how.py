@@ -11,6 +11,7 @@ from tests.support.transcripts import Transcript
 from tests.support.writing import OTHER, SESSION
 
 from assoc_ingest.ask import how
+from assoc_ingest.ask.filters import Filters
 from assoc_ingest.questions.how import how as how_command
 from assoc_ingest.questions.question import Reader
 from assoc_ingest.secrets.mask import redact
@@ -160,7 +161,7 @@ def test_a_credential_is_not_shown(shell: Shell, home: Path) -> None:
     with closing(open_reader(shell.database)) as connection:
         reader = Reader(connection, 5, mask=lambda text: redact(text)[0])
         for command in ("curl", "deploy", f"deploy {token}"):
-            answer = str(how_command.ask(reader, command=command))
+            answer = str(how_command.ask(reader, command, filters=Filters()))
             assert command == f"deploy {token}" or f"form='{command}" in answer
             assert token[:12] not in answer
 

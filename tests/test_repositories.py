@@ -327,3 +327,23 @@ def test_git_tells_remotes_and_first_commits_when_it_is_asked(place: Path) -> No
     run(clones["two"], "remote", "set-url", "origin", "https://example.org/eve/shop")
     sync(database, [place / "home"], options=SyncOptions(git=True))
     assert names(database)[str(clones["two"])] == "eve/shop"
+
+
+def test_how_counts_the_runs_in_all_clones_of_a_repository(filled: Shell) -> None:
+    def runs(*arguments: str) -> int:
+        forms = filled.items("how", "git push", *arguments)
+        return sum(form["worked"] + form["failed"] + form["unknown"] for form in forms)
+
+    assert runs() == 4
+    assert runs("--repository", "github.com/ada/shop") == 2
+    assert runs("--repository", "eve/shop") == 1
+    assert filled("how", "git push", "--repository", "nowhere") == 1
+    assert "No repository is named 'nowhere'" in filled.err
+
+
+def test_an_export_of_a_repository_has_the_conversations_of_all_its_clones(
+    filled: Shell, place: Path
+) -> None:
+    of = ("--repository", "github.com/ada/shop", "--format", "jsonl", "-o", str(place / "out"))
+    assert filled("export", *of) == 0, filled.err
+    assert len(list((place / "out").glob("*.jsonl"))) == 3

@@ -34,8 +34,8 @@ from .conversation import (
     by_call,
     facts_of,
 )
+from .filters import Filters, projects_in
 from .notes import notes_above, told
-from .projects import project_ids
 from .refs import Lines, short_key
 from .usage import spent_of
 
@@ -922,14 +922,14 @@ class Named(NamedTuple):
 
 
 def conversations_of(
-    connection: sqlite3.Connection, project: str, form: str, *, redacts: bool
+    connection: sqlite3.Connection, filters: Filters, form: str, *, redacts: bool
 ) -> list[Named]:
-    """Return the conversations of a project, newest first, with a name for each that is its own.
+    """Return the conversations of a project or repository, newest first, each with its own name.
 
     A name consists of the date, the title and the key, in letters that every system takes.
-    Raises NotFoundError or UsageError if `project` means none.
+    Raises NotFoundError or UsageError if the filters mean none.
     """
-    ids = project_ids(connection, project)
+    ids = projects_in(connection, filters)
     found: dict[str, Named] = {}
     taken = {"index"}
     for row in sql.ask(connection, "lists/sessions", project=ids, limit=-1):

@@ -55,8 +55,8 @@ def _kinds(_: sqlite3.Connection, filters: Filters) -> Value:
     return json.dumps(filters.kind) if filters.kind else None
 
 
-def _project(connection: sqlite3.Connection, filters: Filters) -> Value:
-    """Return the projects of a project and a repository: queries get them as one parameter."""
+def projects_in(connection: sqlite3.Connection, filters: Filters) -> str | None:
+    """Return the ids of the projects of a project and a repository: a JSON array for queries."""
     ids: list[int] | None = None
     if filters.project:
         from .projects import find_projects
@@ -166,7 +166,7 @@ FILTERS = {
         ),
         Filter(
             "project", "Only this project", "Project", "all; name, path or id",
-            is_in_query=True, read=_project,
+            is_in_query=True, read=projects_in,
         ),
         Filter(
             "repository", "Only this repository, with all its clones and worktrees: name or path.",

@@ -12,7 +12,6 @@ Commands that remove accept only the first three, and nothing that could mean tw
 
 from __future__ import annotations
 
-import json
 import posixpath
 import sqlite3
 from collections.abc import Callable, Iterable
@@ -30,13 +29,6 @@ _COMPARED = 200
 _LEAST_SHARED = 2  # parts of a path, of which the first of most is empty
 _ID_DIGITS = 18
 _SEE_THEM = "To see them: assoc-ingest list projects"
-
-
-def project_ids(
-    connection: sqlite3.Connection, project: str, *, with_worktrees: bool = True
-) -> str:
-    """Return the ids of the projects that `project` means to a query: a JSON array."""
-    return json.dumps(find_projects(connection, project, with_worktrees=with_worktrees))
 
 
 def find_projects(

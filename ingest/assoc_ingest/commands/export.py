@@ -16,6 +16,7 @@ from ..paths import is_directory, is_file
 from ..terminal import is_terminal
 from .options import (
     database_option,
+    filter_option,
     project_option,
     reading,
     sessions,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from ..ask.export import Choice, ExportedConversation
+    from ..ask.filters import Filters
 
 
 # ------------------------------------------------------------------------------------------------
@@ -100,6 +102,7 @@ _INDEXES = ("html", "md")
 @click.command()
 @click.argument("session", required=False, shell_complete=sessions)
 @project_option("Export all conversations of this project")
+@filter_option("repository")
 @click.option(
     "--format",
     "form",
@@ -111,7 +114,7 @@ _INDEXES = ("html", "md")
     "--output",
     type=click.Path(path_type=Path, allow_dash=True),
     metavar="FILE",
-    help="File to write, or with --project the directory; - is standard output. Default: on a "
+    help="File to write, or of a project the directory; - is standard output. Default: on a "
     "terminal a file that is called after the conversation, else standard output.",
 )
 @click.option("--no-tools", is_flag=True, help="Leave out tool calls, results and hooks.")
@@ -123,6 +126,7 @@ def export(
     session: str | None,
     database: Path,
     project: str | None,
+    repository: str | None,
     form: str | None,
     output: Path | None,
     no_tools: bool,
@@ -143,8 +147,9 @@ def export(
       assoc-ingest export --project shop -o shop-conversations
     """
     from ..ask.export import Choice
+    from ..ask.filters import Filters
 
-    if (session is None) == (project is None):
+    if (session is None) == (project is None and repository is None):
         raise click.UsageError("Give a session, or a project: --project NAME")
     form = form or _FORMATS.get(output.suffix.lower() if output else "", "html")
     choice = Choice(
@@ -156,8 +161,9 @@ def export(
     connection = reading(database)
     if session is not None:
         _export_session(connection, session, form, output, choice, force=force)
-    elif project is not None:
-        _export_project(connection, project, form, output, choice, force=force)
+    else:
+        filters = Filters(project=project, repository=repository)
+        _export_project(connection, filters, form, output, choice, force=force)
 
 
 def _export_session(
@@ -195,7 +201,7 @@ def _export_session(
 
 def _export_project(
     connection: sqlite3.Connection,
-    project: str,
+    filters: Filters,
     form: str,
     output: Path | None,
     choice: Choice,
@@ -210,9 +216,10 @@ def _export_project(
 
     if output is None or str(output) == "-":
         raise click.UsageError("A project becomes several files. Give a directory: -o DIR")
-    named = conversations_of(connection, project, form, redacts=choice.redacts)
+    named = conversations_of(connection, filters, form, redacts=choice.redacts)
     if not named:
-        raise NotFoundError(f"The project {project!r} has no conversations.")
+        name = filters.project or filters.repository
+        raise NotFoundError(f"{name!r} has no conversations.")
     index = f"index.{form}" if form in _INDEXES else None
     names = [one.name for one in named] + ([index] if index else [])
     overwrite = checked_directory(connection, output, names, force=force)

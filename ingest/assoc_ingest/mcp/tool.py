@@ -317,7 +317,7 @@ def _run(question: Question, index: Index, arguments: Arguments) -> Answer:
         is_continued=continued.letter is not None,
         is_shared=continued.is_shared,
         head={
-            name: _stated(value) if isinstance(value, list) else value
+            name: value if isinstance(getattr(found, name), dict) else _stated(value)
             for name, value in beside(found, with_total=True).items()
         },
         said=tuple(filter(None, (shown("head"),))),

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from .question import NOTED, Field, ProjectField, Reader, Size, question
+from ..ask.filters import Filters, projects_in
+from .question import NOTED, Field, FilterFields, Reader, Size, question
 
 if TYPE_CHECKING:
     from ..ask.blame import Conversation
@@ -106,9 +107,8 @@ def blame(
         int | None,
         Field("Of a file, only who made this line.", needs_disk=True),
     ] = None,
-    project: Annotated[
-        str | None, ProjectField("Only conversations of this project, and paths relative to it")
-    ] = None,
+    *,
+    filters: Annotated[Filters, FilterFields(("project", "repository"))],
 ) -> Blame:
     """Show which conversations made a file, a commit or a pull request.
 
@@ -128,7 +128,7 @@ def blame(
     from ..ask.blame import blame
     from ..ask.refs import Names
 
-    found = blame(reader.db, _wanted(reader, what, line, project))
+    found = blame(reader.db, _wanted(reader, what, line, filters))
     names = Names(reader.db)
     items = [_blamed(reader, names, one) for one in reader.page(found.conversations)]
     noted = _noted(reader, what, found.of.get("path"))
@@ -152,8 +152,8 @@ def _is_pull_request(text: str) -> bool:
     return as_pull_request(text) is not None
 
 
-def _wanted(reader: Reader, what: str, line: int | None, project: str | None) -> Wanted:
-    """Say where relative paths begin, and where git may be asked."""
+def _wanted(reader: Reader, what: str, line: int | None, filters: Filters) -> Wanted:
+    """Say where relative paths begin, in a given project or here, and where git may be asked."""
     from ..ask.blame import Question, directories_of, directory_of
     from ..paths import here
 
@@ -161,11 +161,11 @@ def _wanted(reader: Reader, what: str, line: int | None, project: str | None) ->
         within = directories_of(reader.db)
         return Question(what, line, within[0] if within else None, None, within)
     nowhere = None if reader.has_disk else ()
-    if project:
-        from ..ask.projects import find_projects
-
-        ids = find_projects(reader.db, project)
-        return Question(what, line, directory_of(reader.db, ids), json.dumps(ids), nowhere)
+    projects = projects_in(reader.db, filters)
+    if projects is not None:
+        return Question(
+            what, line, directory_of(reader.db, json.loads(projects)), projects, nowhere
+        )
     place = here() if reader.has_disk else None
     return Question(what, line, place.as_posix() if place else None, None, nowhere)
 

@@ -6,9 +6,10 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from ..ask.filters import Filters, projects_in
 from ..errors import UsageError
 from .how import Form, how
-from .question import Field, ProjectField, Reader, Size, question
+from .question import Field, FilterFields, Reader, Size, question
 
 if TYPE_CHECKING:
     import sqlite3
@@ -151,7 +152,6 @@ def fix(
             is_text=True,
         ),
     ],
-    project: Annotated[str | None, ProjectField("Only conversations of this project")] = None,
     command: Annotated[
         str | None,
         Field(
@@ -161,6 +161,8 @@ def fix(
             instead="error",
         ),
     ] = None,
+    *,
+    filters: Annotated[Filters, FilterFields(("project", "repository"))],
 ) -> Answered | Fixes:
     """Show where an error occurred before, and what fixed it.
 
@@ -177,26 +179,21 @@ def fix(
     if command:
         if error:
             raise UsageError("Give either error or command.")
-        forms = how.ask(reader, command, project)
+        forms = how.ask(reader, command, filters=filters)
         return Answered(forms.of, forms.total, forms.notes, forms.items, forms.said)
     if error is None:
         raise UsageError("fix needs the argument error or command.")
-    fixes = _fixes(reader, error, project)
+    fixes = _fixes(reader, error, filters)
     if reader.budget is None:
         return fixes
     return Answered(fixes.of, fixes.total, fixes.notes, [*fixes.items], fixes.said)
 
 
-def _fixes(reader: Reader, error: str, project: str | None) -> Fixes:
+def _fixes(reader: Reader, error: str, filters: Filters) -> Fixes:
     from ..ask.fix import fixes_of
     from ..ask.refs import Names
 
-    projects = None
-    if project:
-        from ..ask.projects import project_ids
-
-        projects = project_ids(reader.db, project)
-    found = fixes_of(reader.db, error, projects, reader.mask)
+    found = fixes_of(reader.db, error, projects_in(reader.db, filters), reader.mask)
     names = Names(reader.db)
     items = [
         Ending(

@@ -6,7 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from .question import Field, ProjectField, Reader, Size, question
+from ..ask.filters import Filters, projects_in
+from .question import Field, FilterFields, Reader, Size, question
 
 if TYPE_CHECKING:
     from ..ask import how as asked
@@ -87,7 +88,8 @@ def how(
             joins=lambda text: True,
         ),
     ],
-    project: Annotated[str | None, ProjectField("Only conversations of this project")] = None,
+    *,
+    filters: Annotated[Filters, FilterFields(("project", "repository"))],
 ) -> How:
     """Show how a command was run here, and whether that worked.
 
@@ -103,12 +105,7 @@ def how(
     from ..ask.how import MOST_CALLS, forms_of
     from ..ask.refs import Names
 
-    projects = None
-    if project:
-        from ..ask.projects import project_ids
-
-        projects = project_ids(reader.db, project)
-    found = forms_of(reader.db, command, projects, reader.mask)
+    found = forms_of(reader.db, command, projects_in(reader.db, filters), reader.mask)
     names = Names(reader.db)
     kinds = ("worked", "failed", "unknown")
     counts = {kind: sum(len(getattr(one, kind)) for one in found.forms) for kind in kinds}

@@ -17,7 +17,6 @@ and a facet offers the values with the most conversations.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +26,7 @@ from urllib.parse import urlencode
 from .. import sql
 from ..ask.filters import Filters, Nothing
 from ..ask.hits import Hit
-from ..ask.projects import project_ids
+from ..ask.projects import find_projects
 from ..ask.repositories import find_repository, repositories
 from ..ask.search import FACETS, Cluster, Facets, Ranking, find
 from ..errors import NotFoundError, UsageError
@@ -149,7 +148,7 @@ class SearchRequest:
         """Return the values by which what was found is narrowed."""
         wanted = {name: frozenset((self.values[name],)) for name in self.narrowed}
         if "project" in wanted:
-            ids = json.loads(project_ids(connection, self.values["project"]))
+            ids = find_projects(connection, self.values["project"])
             wanted["project"] = frozenset(map(str, ids))
         if "repository" in wanted:
             ids = find_repository(connection, self.values["repository"])
