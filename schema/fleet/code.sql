@@ -24,6 +24,7 @@ $$;
 -- A name ends in a version number, and is kept for two releases after its successor.
 
 -- May the caller write to the origins of this login? The owner of this function also owns the schema.
+-- An origin whose login is empty was removed by an administrator.
 create function assoc.may_write(p_role name) returns boolean
 language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
@@ -129,7 +130,7 @@ as $$
 $$;
 
 -- Creates an origin that belongs to the caller. 54000: the login has reached its limit of origins.
--- 23505: the uuid or the label is taken.
+-- 23505: the uuid or the label is taken, or an administrator removed the machine.
 create function assoc.register_v1(p_uuid uuid, p_label text, p_db_uuid uuid, p_nonce uuid)
 returns integer
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
@@ -149,6 +150,10 @@ begin
         raise program_limit_exceeded using
             message = format('the login %s may push as %s machines', session_user, most),
             constraint = 'origins_of_login';
+    end if;
+    if exists (select from assoc.origins o where o.uuid = p_uuid and o.role_name = '') then
+        raise unique_violation using message = 'this machine was removed',
+            constraint = 'origin_removed';
     end if;
     insert into assoc.labels as l (label, role_name) values (p_label, session_user)
     on conflict (label) do nothing;
@@ -542,6 +547,60 @@ begin
     left join assoc.frames r
         on r.origin_id = f.origin_id and r.file_no = f.file_no and r.start = 0
     order by s.kind, s.root, f.path, f.generation desc, f.file_no desc;
+end $$;
+
+-- The machines that the caller may see, with what they have pushed, and the logins that have never
+-- pushed. An administrator sees all, another login its own and the machines that it may read.
+create function assoc.devices_v1()
+returns table (
+    label text, uuid uuid, role_name name, can_login boolean, team text, pushed_at timestamptz,
+    synced_at timestamptz, errors bigint, files bigint, bytes bigint, stored_bytes bigint
+)
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    is_reader boolean := pg_has_role(session_user, 'assoc_reader', 'member');
+    visible integer[] := array(
+        select o.origin_id from assoc.origins o
+        where assoc.may_write(o.role_name)
+           or is_reader and o.origin_id = any (assoc.visible_origins())
+    );
+begin
+    return query
+    with o as materialized (
+        select t.* from assoc.origins t where t.origin_id = any (visible)
+    ), f as materialized (
+        select t.origin_id, count(*) as files, sum(t.size)::bigint as bytes
+        from assoc.files t where t.origin_id = any (visible) group by t.origin_id
+    ), d as materialized (
+        select t.origin_id, sum(octet_length(t.data))::bigint as bytes
+        from assoc.frames t where t.origin_id = any (visible) group by t.origin_id
+    ), i as materialized (
+        select t.origin_id, count(*) as errors
+        from assoc.issues t where t.origin_id = any (visible) group by t.origin_id
+    ), s as materialized (
+        select t.origin_id, max(t.last_synced_at) as synced_at
+        from assoc.sources t where t.origin_id = any (visible) group by t.origin_id
+    )
+    select
+        o.label, o.uuid, o.role_name,
+        exists (select from pg_roles r where r.rolname = o.role_name and r.rolcanlogin),
+        o.team, o.pushed_at, assoc_read.moment(s.synced_at, '{}') at time zone 'UTC',
+        coalesce(i.errors, 0), coalesce(f.files, 0), coalesce(f.bytes, 0), coalesce(d.bytes, 0)
+    from o
+    left join f on f.origin_id = o.origin_id
+    left join d on d.origin_id = o.origin_id
+    left join i on i.origin_id = o.origin_id
+    left join s on s.origin_id = o.origin_id
+    where not (o.role_name = '' and o.label = 'removed-' || o.uuid)
+    union all
+    select
+        null, null, l.role_name,
+        exists (select from pg_roles r where r.rolname = l.role_name and r.rolcanlogin),
+        l.team, null, null, 0, 0, 0, 0
+    from assoc.logins l
+    where assoc.may_write(l.role_name)
+      and not exists (select from assoc.origins r where r.role_name = l.role_name);
 end $$;
 
 -- The SQLite functions that the files in queries/ call, for PostgreSQL.
@@ -1811,7 +1870,7 @@ grant execute on function
     to assoc_reader, assoc_admin;
 grant execute on function
     assoc.visible_origins(), assoc.may_reindex_v1(integer), assoc.words(text),
-    assoc.plain_text(text), assoc.cjk_pairs(text)
+    assoc.plain_text(text), assoc.cjk_pairs(text), assoc.devices_v1()
     to assoc_reader, assoc_device, assoc_admin;
 -- These read no table.
 grant execute on function

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any
 
@@ -64,3 +64,29 @@ def database(empty_database: str) -> Iterator[Any]:
 
     with psycopg.connect(empty_database, autocommit=True) as connection:
         yield connection
+
+
+@pytest.fixture
+def login(postgres: Postgres, database: Any) -> Iterator[Callable[..., Any]]:
+    """Makes a login and returns a connection of it."""
+    psycopg = pytest.importorskip("psycopg")
+    from psycopg.sql import SQL, Identifier
+
+    from assoc_ingest.fleet import devices
+
+    made = []
+    with ExitStack() as stack:
+
+        def make(name: str, *, pushes: bool = True, reads: bool = False, team: Any = None) -> Any:
+            name = f"{name}_{next(_numbers)}"
+            made.append(name)
+            password = devices.add_login(database, name, pushes=pushes, reads=reads, team=team)
+            dsn = psycopg.conninfo.make_conninfo(
+                postgres.dsn(database.info.dbname), user=name, password=password
+            )
+            return stack.enter_context(psycopg.connect(dsn, autocommit=True))
+
+        yield make
+    known = database.execute("select rolname::text from pg_roles where rolname = any (%s)", (made,))
+    for (name,) in known.fetchall():
+        database.execute(SQL("drop owned by {0}; drop role {0}").format(Identifier(name)))

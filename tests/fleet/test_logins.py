@@ -2,57 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from itertools import count
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.support.fleet import MadeLocal, MadeMemory, frame, row, says
-from tests.support.postgres import Postgres
+from tests.support.fleet import MadeLocal, MadeMemory, frame, pushed, row, seen
 
 from assoc_ingest.errors import BusyError, FleetError
-from assoc_ingest.fleet import administration, server
+from assoc_ingest.fleet import administration, devices, server
 from assoc_ingest.fleet.push import push
 from assoc_ingest.fleet.server import Server
-
-_numbers = count()
-
-
-@pytest.fixture
-def login(postgres: Postgres, database: Any) -> Iterator[Callable[..., Any]]:
-    """Makes a login and returns a connection of it."""
-    psycopg = pytest.importorskip("psycopg")
-    made = []
-    with ExitStack() as stack:
-
-        def make(name: str, *, pushes: bool = True, reads: bool = False, team: Any = None) -> Any:
-            name = f"{name}_{next(_numbers)}"
-            made.append(name)
-            password = administration.add_login(
-                database, name, pushes=pushes, reads=reads, team=team
-            )
-            dsn = f"{postgres.dsn(database.info.dbname, name)} password={password}"
-            return stack.enter_context(psycopg.connect(dsn, autocommit=True))
-
-        yield make
-    for name in made:
-        database.execute(f"drop owned by {name}; drop role {name}")
-
-
-def pushed(connection: Any, text: str = "said here") -> MadeMemory:
-    """Push one file with this login."""
-    local, memory = MadeLocal(), MadeMemory()
-    local.put("a", [frame(0, b"bytes", messages=[says(0, text)])])
-    push(Server(connection), local, memory)
-    return memory
-
-
-def seen(connection: Any) -> list[str]:
-    """The texts that a login sees."""
-    rows = connection.execute("select text from assoc.messages order by text").fetchall()
-    return [text for (text,) in rows]
 
 
 def test_a_device_pushes_and_sees_nothing(login: Callable[..., Any], database: Any) -> None:
@@ -179,7 +139,7 @@ def test_a_new_password_replaces_the_old_one(login: Callable[..., Any], database
     before, after = (
         database.execute("select rolpassword from pg_authid where rolname = %s", (name,)).fetchone()
         for _ in range(2)
-        if administration.add_login(database, name, pushes=True, reads=False, team=None)
+        if devices.add_login(database, name, pushes=True, reads=False, team=None)
     )
     assert before != after
     assert before[0].startswith("SCRAM-SHA-256$")
@@ -192,10 +152,10 @@ def test_a_new_password_keeps_the_team_and_what_it_hides(
     name = device.info.user
     pushed(device, "of red")
     everybody = login("everybody", pushes=False, reads=True)
-    administration.add_login(database, name, pushes=True, reads=True)
+    devices.add_login(database, name, pushes=True, reads=True)
     assert seen(everybody) == []
     assert seen(device) == ["of red"]
-    administration.add_login(database, name, pushes=True, reads=True, no_team=True)
+    devices.add_login(database, name, pushes=True, reads=True, no_team=True)
     assert seen(everybody) == ["of red"]
 
 
@@ -207,11 +167,11 @@ def test_another_team_or_fewer_rights_replace_the_old_ones(
     pushed(login("b", team="blue"), "of blue")
     both = login("both", reads=True, team="red")
     name = both.info.user
-    administration.add_login(database, name, pushes=False, reads=True, team="blue")
+    devices.add_login(database, name, pushes=False, reads=True, team="blue")
     assert seen(both) == ["of blue"]
     with pytest.raises(FleetError, match="may not do that"):
         pushed(both)
-    administration.add_login(database, name, pushes=True, reads=False)
+    devices.add_login(database, name, pushes=True, reads=False)
     pushed(both, "said here")
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         seen(both)

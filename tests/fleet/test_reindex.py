@@ -18,7 +18,7 @@ from tests.support.writing import SESSION, assistant, user, wait_for_clock, writ
 
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import FleetError, NotFoundError
-from assoc_ingest.fleet import administration
+from assoc_ingest.fleet import devices
 from assoc_ingest.fleet.connect import DESTINATION, PASSWORD_FILE
 from assoc_ingest.fleet.projection import EVERYTHING, Local, Masks
 from assoc_ingest.fleet.push import Report, push
@@ -63,7 +63,7 @@ def use_login(
 
     def make(*, is_admin: bool = False) -> Any:
         name = f"login_{next(_numbers)}_{os.getpid()}"
-        password = administration.add_login(
+        password = devices.add_login(
             database, name, pushes=not is_admin, reads=not is_admin, team=None
         )
         if is_admin:

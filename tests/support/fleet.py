@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from assoc_ingest.fleet.projection import FILES, KEYED, PLACED, TABLES, Cursor
+from assoc_ingest.fleet.push import push
+from assoc_ingest.fleet.server import Server
 
 _tables = {table.name: table for table in TABLES}
 _EMPTY = {"integer": 0, "bigint": 0, "double precision": 0.0, "bytea": b"", "text": ""}
@@ -181,3 +183,17 @@ def on_server(connection: Any, uuid: str) -> dict[str, list[Any]]:
         name: sorted(connection.execute(f"{query} {mine}", (uuid,)).fetchall(), key=repr)
         for name, query in found.items()
     }
+
+
+def pushed(connection: Any, text: str = "said here") -> MadeMemory:
+    """Push one file with this login."""
+    local, memory = MadeLocal(), MadeMemory()
+    local.put("a", [frame(0, b"bytes", messages=[says(0, text)])])
+    push(Server(connection), local, memory)
+    return memory
+
+
+def seen(connection: Any) -> list[str]:
+    """The texts that a login sees."""
+    rows = connection.execute("select text from assoc.messages order by text").fetchall()
+    return [text for (text,) in rows]

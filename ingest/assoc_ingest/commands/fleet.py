@@ -10,6 +10,7 @@ import click
 from ..ask.output import say, write, write_lines, write_objects
 from ..errors import NotFoundError, UsageError
 from ..terminal import many, safe, safe_json, size
+from .administration import SECTIONS
 from .options import (
     asks,
     confirmed,
@@ -362,15 +363,19 @@ def _write(state: State, *, as_json: bool) -> None:
 # assoc-ingest remote
 
 
-_destination_option = click.option(
-    "--to",
-    "destination",
-    metavar="DESTINATION",
-    help="The server, if not the one of this machine: postgresql://user@host/database.",
-)
+class _Sections(click.Group):
+    """A group whose help lists the commands by who needs them."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        of_administrators = {command for some in SECTIONS.values() for command in some}
+        own = [command for command in self.commands.values() if command not in of_administrators]
+        for heading, commands in {"This machine": own, **SECTIONS}.items():
+            rows = [(str(one.name), one.get_short_help_str(formatter.width)) for one in commands]
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Sections, context_settings={"help_option_names": ["-h", "--help"]})
 def remote() -> None:
     """Share one record between several machines on a PostgreSQL server.
 
@@ -412,73 +417,9 @@ def init(database: Path, destination: str, label: str | None) -> None:
 
 remote.add_command(allow)
 remote.add_command(disallow)
-
-
-@remote.command()
-@_destination_option
-@database_option
-def migrate(database: Path, destination: str | None) -> None:
-    """Update the schema of the server. Needs the owner of the schema.
-
-    \b
-    Example:
-      assoc-ingest remote migrate
-    """
-    from ..fleet import server
-    from ..fleet.administration import destination_of
-    from ..fleet.connect import connect
-
-    with connect(destination_of(database, destination)) as connection:
-        applied = server.migrate(connection)
-    say(f"Applied {', '.join(applied)}." if applied else "The server is up to date.")
-
-
-@remote.command("add-device")
-@click.argument("login")
-@click.option("--reader", "reads", is_flag=True, help="The login may also search and pull.")
-@click.option("--only-reader", is_flag=True, help="The login may search and pull, but not push.")
-@click.option("--team", help="Only readers of this team see what the machine pushes.")
-@click.option("--no-team", is_flag=True, help="All readers see everything that the machine pushes.")
-@_destination_option
-@database_option
-def add_device(
-    database: Path,
-    login: str,
-    reads: bool,
-    only_reader: bool,
-    team: str | None,
-    no_team: bool,
-    destination: str | None,
-) -> None:
-    """Create a login for a machine, or give one a new password and other rights.
-
-    Prints the line for the machine's ~/.pgpass; the password is shown only once. An existing login
-    keeps its team, and loses the rights that you do not give again. Needs a login that can create
-    others.
-
-    \b
-    Example:
-      assoc-ingest remote add-device laptop --reader
-    """
-    from ..fleet import administration
-    from ..fleet.administration import destination_of
-    from ..fleet.connect import connect
-
-    if team is not None and no_team:
-        raise UsageError("Give --team or --no-team, not both.")
-    with connect(destination_of(database, destination)) as connection:
-        administration.check_name(login)
-        password = administration.add_login(
-            connection,
-            login,
-            pushes=not only_reader,
-            reads=reads or only_reader,
-            team=team,
-            no_team=no_team,
-        )
-        line = administration.password_line(connection, login, password)
-    say("Put this line into ~/.pgpass on the machine, with mode 600:")
-    write([f"{line}\n"])
+for _commands in SECTIONS.values():
+    for _command in _commands:
+        remote.add_command(_command)
 
 
 @remote.command()
@@ -579,49 +520,3 @@ def prune(database: Path, yes: bool) -> int:
         return 1
     say(f"Deleted {many(run(database), 'file')} on the server.")
     return 0
-
-
-@remote.command()
-@click.option("--drop", is_flag=True, help="Remove the index, before a large first push.")
-@_destination_option
-@database_option
-def index(database: Path, destination: str | None, drop: bool) -> None:
-    """Create the full-text index on the server; without it, a search reads everything.
-
-    Needs the owner of the schema. Pushes continue meanwhile, and are slower afterwards.
-
-    \b
-    Example:
-      assoc-ingest remote index --to postgresql://fleet_owner@db.example.org/fleet
-    """
-    from ..fleet.administration import destination_of, drop_text_index, make_text_index
-    from ..fleet.connect import connect
-
-    with connect(destination_of(database, destination)) as connection:
-        (drop_text_index if drop else make_text_index)(connection)
-    say("Removed the text index." if drop else "The text index is complete.")
-
-
-@remote.command()
-@click.argument("origin")
-@_destination_option
-@database_option
-def reindex(database: Path, origin: str, destination: str | None) -> None:
-    """Rebuild the rows of a machine on the server, for example of a lost machine after an update.
-
-    ORIGIN is its label or uuid. The rows are derived again from the pushed bytes, which do not
-    change; rows that cannot be derived from bytes stay. Needs the login of that machine with
-    `add-device --reader`, one with the role assoc_admin, or the owner of the schema.
-
-    \b
-    Example:
-      assoc-ingest remote reindex old-laptop
-    """
-    from ..fleet.administration import destination_of
-    from ..fleet.administration import reindex as run
-
-    with progress_in_bytes("Deriving") as progress:
-        done = run(destination_of(database, destination), origin, progress)
-    say(f"Rebuilt the rows of {many(done.files, 'file')} of {done.label}.")
-    if done.kept:
-        say(f"Kept the rows of {many(done.kept, 'file')}, which bytes alone cannot yield.")

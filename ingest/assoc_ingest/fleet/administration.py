@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -125,7 +124,8 @@ def reindex(destination: str, name: str, progress: Progress | None = None) -> Re
 def _chosen_files(connection: Connection[Any], name: str) -> tuple[int, str]:
     """Return the id and the label of an origin that the login may write for."""
     origins = connection.execute(
-        "select origin_id, uuid::text, label from assoc.origins order by label, origin_id"
+        "select origin_id, uuid::text, label from assoc.origins where role_name <> ''"
+        " order by label, origin_id"
     ).fetchall()
     fitting = [(id_, label) for id_, uuid, label in origins if name in (uuid, label)]
     known = ", ".join(f"{label} ({uuid})" for _, uuid, label in origins) or "none"
@@ -309,118 +309,11 @@ def _merged(
 
 
 # ------------------------------------------------------------------------------------------------
-# Work of an administrator besides migrations: logins and the text index.
+# The text index, which only the owner of the schema can make.
 
-
-_PASSWORD_BYTES = 24
-
-_CONNECTIONS = 8
-_LIMITS = {
-    "statement_timeout": "15min",
-    "lock_timeout": "60s",
-    "idle_in_transaction_session_timeout": "15min",
-    "temp_file_limit": "4GB",
-}
-"""The limits of logins for devices and readers; the owner has none."""
 
 INDEX = "messages_words"
 """The name of the text index."""
-
-
-def check_name(name: str) -> None:
-    """Raise UsageError for a name that the password file could not hold."""
-    if not name or ":" in name or "\\" in name:
-        raise UsageError("The name of a login may contain neither : nor a backslash.")
-
-
-@readable
-def add_login(
-    connection: Connection[Any],
-    name: str,
-    *,
-    pushes: bool,
-    reads: bool,
-    team: str | None = None,
-    no_team: bool = False,
-) -> str:
-    """Create a login for a machine or a person, or change its rights; return its new password.
-
-    Without a team, a login keeps the one it has, unless `no_team` is set. Only a hash of the
-    password is sent, so that the server cannot log the password.
-    """
-    from psycopg.sql import SQL, Identifier, Literal
-
-    password = secrets.token_urlsafe(_PASSWORD_BYTES)
-    user = Identifier(name)
-    hashed = connection.pgconn.encrypt_password(
-        password.encode(), name.encode(), b"scram-sha-256"
-    ).decode()
-    with connection.transaction():
-        exists = connection.execute("select 1 from pg_roles where rolname = %s", (name,)).fetchone()
-        verb = SQL("alter" if exists else "create")
-        connection.execute(SQL("{} role {} login password {}").format(verb, user, Literal(hashed)))
-        _limit(connection, user)
-        for role, is_given in (("assoc_device", pushes), ("assoc_reader", reads)):
-            if is_given:
-                connection.execute(SQL("grant {} to {}").format(Identifier(role), user))
-            elif _is_member(connection, name, role):
-                connection.execute(SQL("revoke {} from {}").format(Identifier(role), user))
-        _set_team(connection, name, team, reads=reads, keeps=team is None and not no_team)
-    return password
-
-
-def _limit(connection: Connection[Any], user: Any) -> None:
-    """Keep one login from taking all connections or the whole disk, or blocking others for long.
-
-    A login can change its own timeouts for a session, so these only prevent accidents. It cannot
-    change its number of connections. Only a superuser can limit the space of temporary files.
-    """
-    from psycopg import errors
-    from psycopg.sql import SQL, Literal
-
-    connection.execute(SQL("alter role {} connection limit {}").format(user, Literal(_CONNECTIONS)))
-    for name, value in _LIMITS.items():
-        setting = SQL("alter role {} set {} = {}").format(user, SQL(name), Literal(value))
-        try:
-            with connection.transaction():
-                connection.execute(setting)
-        except errors.InsufficientPrivilege:
-            if name != "temp_file_limit":
-                raise
-
-
-def _is_member(connection: Connection[Any], name: str, role: str) -> bool:
-    found = connection.execute(
-        "select from pg_auth_members m"
-        " join pg_roles u on u.oid = m.member join pg_roles r on r.oid = m.roleid"
-        " where u.rolname = %s and r.rolname = %s",
-        (name, role),
-    )
-    return found.fetchone() is not None
-
-
-def _set_team(
-    connection: Connection[Any], name: str, team: str | None, *, reads: bool, keeps: bool
-) -> None:
-    """Let a login push for a team, and read only what this team pushes."""
-    row = connection.execute(
-        "insert into assoc.logins as l (role_name, team) values (%s, %s)"
-        " on conflict (role_name) do update"
-        " set team = case when %s then l.team else excluded.team end returning team",
-        (name, team, keeps),
-    ).fetchone()
-    team = row[0] if row else team
-    connection.execute("update assoc.origins set team = %s where role_name = %s", (team, name))
-    connection.execute("delete from assoc.team_readers where role_name = %s", (name,))
-    if reads and team is not None:
-        connection.execute("insert into assoc.team_readers values (%s, %s)", (team, name))
-
-
-def password_line(connection: Connection[Any], name: str, password: str) -> str:
-    """Return the line for the password file of the machine."""
-    info = connection.info
-    host = info.host if not info.host.startswith("/") else "localhost"
-    return f"{host}:{info.port}:{info.dbname}:{name}:{password}"
 
 
 @readable

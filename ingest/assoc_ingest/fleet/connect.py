@@ -84,6 +84,8 @@ SENTENCES = {
     "lost, go on with `remote adopt`.",
     "origins_of_login": "This login pushes as many machines as it may: use one of them, with "
     "`remote adopt`, or ask the owner of the server for a login of its own.",
+    "origin_removed": "An administrator removed this machine from the server. To push from it as a "
+    "new one: assoc-ingest remote new-origin --label NAME",
     "origins_label_plain": "A label may have letters, digits, dots, dashes and underscores, and "
     "begins with a letter or digit: choose one with `remote init DESTINATION --label NAME`.",
     "3D000": "There is no such database on the server; create it, or correct the destination.",

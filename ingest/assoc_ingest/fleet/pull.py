@@ -457,7 +457,8 @@ def pull_notes(
 
 
 def _check_origin(server: sqlite3.Connection, label: str) -> None:
-    labels = [row[0] for row in server.execute("select label from assoc.origins order by label")]
+    rows = server.execute("select label from assoc.origins where role_name <> '' order by label")
+    labels = [row[0] for row in rows]
     if label not in labels:
         known = ", ".join(labels) or "none"
         raise NotFoundError(f"The server has no machine {label!r}; it has: {known}.")

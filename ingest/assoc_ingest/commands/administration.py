@@ -1,0 +1,302 @@
+"""assoc-ingest remote, what an administrator of the server does: machines, logins, schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..ask.output import say, write, write_lines
+from ..errors import UsageError
+from ..terminal import many, safe_json, size, table, table_width
+from .options import asks, confirmed, database_option, progress_in_bytes, yes_option
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from ..fleet.devices import Device
+
+
+_destination_option = click.option(
+    "--to",
+    "destination",
+    metavar="DESTINATION",
+    help="The server, if not the one of this machine: postgresql://user@host/database.",
+)
+
+
+# ------------------------------------------------------------------------------------------------
+# Machines and logins.
+
+
+@click.command("devices")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_destination_option
+@database_option
+def list_devices(database: Path, destination: str | None, as_json: bool) -> None:
+    """List the machines that push to the server, and their logins.
+
+    An owner or administrator sees all, another login its own and those that it may read. "Last
+    push" is how long ago a push last changed something. "Lag" is the time since the last sync that
+    the machine has told of, and includes any difference between its clock and that of the server. A
+    machine without news sends nothing, so both grow although nothing is missing. "Errors" are lines
+    and files that could not be read. "Bytes" is the size of the files on the machine.
+
+    \b
+    Examples:
+      assoc-ingest remote devices
+      assoc-ingest remote devices --json --to postgresql://fleet_owner@db.example.org/fleet
+    """
+    from ..fleet.administration import destination_of
+    from ..fleet.connect import connect
+    from ..fleet.devices import devices
+
+    with connect(destination_of(database, destination)) as connection:
+        found = devices(connection)
+    if as_json:
+        write([safe_json({"devices": [_device_json(device) for device in found]}) + "\n"])
+    elif found:
+        headers = ("Label", "Login", "Team", "Last push", "Lag", "Errors", "Files", "Bytes")
+        write_lines(table(headers, map(_device_row, found), table_width()))
+    else:
+        say("The server shows this login no machine.")
+
+
+def _device_json(device: Device) -> dict[str, object]:
+    def shown(at: datetime | None) -> str | None:
+        return at.astimezone(UTC).isoformat() if at else None
+
+    from datetime import UTC
+
+    times = {"pushed_at": shown(device.pushed_at), "synced_at": shown(device.synced_at)}
+    return {**device._asdict(), **times}
+
+
+def _device_row(device: Device) -> tuple[object, ...]:
+    login = device.login or "(being removed)"
+    return (
+        device.label or "(never pushed)",
+        login if device.can_login or not device.login else f"{login} (cannot log in)",
+        device.team,
+        _ago(device.since_push),
+        _ago(device.lag),
+        device.errors,
+        device.files,
+        size(device.bytes),
+    )
+
+
+def _ago(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    if seconds < -1:
+        return f"{_ago(-seconds)} ahead"
+    for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"
+
+
+@click.command("add-device")
+@click.argument("login")
+@click.option("--reader", "reads", is_flag=True, help="The login may also search and pull.")
+@click.option("--only-reader", is_flag=True, help="The login may search and pull, but not push.")
+@click.option("--team", help="Only readers of this team see what the machine pushes.")
+@click.option("--no-team", is_flag=True, help="All readers see everything that the machine pushes.")
+@_destination_option
+@database_option
+def add_device(
+    database: Path,
+    login: str,
+    reads: bool,
+    only_reader: bool,
+    team: str | None,
+    no_team: bool,
+    destination: str | None,
+) -> None:
+    """Create a login for a machine, or give one a new password and other rights.
+
+    Prints the line for the machine's ~/.pgpass; the password is shown only once. An existing login
+    keeps its team, and loses the rights that you do not give again. Needs a login that can create
+    others.
+
+    \b
+    Example:
+      assoc-ingest remote add-device laptop --reader
+    """
+    from ..fleet import devices
+    from ..fleet.administration import destination_of
+    from ..fleet.connect import connect
+
+    if team is not None and no_team:
+        raise UsageError("Give --team or --no-team, not both.")
+    with connect(destination_of(database, destination)) as connection:
+        password = devices.add_login(
+            connection,
+            login,
+            pushes=not only_reader,
+            reads=reads or only_reader,
+            team=team,
+            no_team=no_team,
+        )
+        line = devices.password_line(connection, login, password)
+    say("Put this line into ~/.pgpass on the machine, with mode 600:")
+    write([f"{line}\n"])
+
+
+@click.command("remove-device")
+@click.argument("login")
+@click.option("--data", is_flag=True, help="Also delete what its machines pushed.")
+@yes_option
+@_destination_option
+@database_option
+def remove_device(
+    database: Path, login: str, data: bool, yes: bool, destination: str | None
+) -> int:
+    """Remove a login: it cannot connect any more, and its open connections are ended.
+
+    What its machines pushed stays, and can be searched, unless you give --data; see
+    `remote remove-origin`. Needs a login that can create others.
+
+    \b
+    Example:
+      assoc-ingest remote remove-device laptop --data
+    """
+    from ..fleet import devices
+    from ..fleet.administration import destination_of
+    from ..fleet.connect import connect
+    from ..fleet.deletion import origin_named, remove_origin
+
+    with connect(destination_of(database, destination)) as connection:
+        devices.check_removable(connection, login)
+        labels = devices.labels_of(connection, login)
+        also = f", and delete all that {', '.join(labels)} pushed" if data and labels else ""
+        if asks(yes=yes) and not confirmed(f"Remove the login {login}{also}?"):
+            return 1
+        removed = devices.remove_login(connection, login)
+        say(f"{login} cannot log in any more; ended {many(removed.connections, 'connection')}.")
+        if not removed.is_dropped:
+            say(f"The role {login} stays without rights, because objects belong to it.")
+        for label in labels if data else ():
+            deleted = remove_origin(connection, origin_named(connection, label))
+            say(f"Deleted {many(deleted.files, 'file')} of {label} ({size(deleted.bytes)}).")
+    if labels and not data:
+        say(f"What {', '.join(labels)} pushed stays. To delete it: remote remove-origin LABEL")
+    return 0
+
+
+@click.command("remove-origin")
+@click.argument("label")
+@click.option("--bytes-only", is_flag=True, help="Delete only the original bytes, and keep rows.")
+@yes_option
+@_destination_option
+@database_option
+def remove_origin(
+    database: Path, label: str, bytes_only: bool, yes: bool, destination: str | None
+) -> int:
+    """Delete all that a machine pushed, for example a lost one.
+
+    LABEL is its label or uuid. Other machines keep what they pushed themselves, even if it is the
+    same; those that pulled its files delete them with the next `pull`. The machine cannot push
+    again, except as a new one (`remote new-origin`). Can be interrupted and repeated.
+
+    With --bytes-only, its conversations can still be searched and counted, but no longer pulled,
+    nor derived again (`remote reindex`). Needs the owner of the schema, or assoc_admin.
+
+    \b
+    Example:
+      assoc-ingest remote remove-origin old-laptop
+    """
+    from ..fleet import deletion
+    from ..fleet.administration import destination_of
+    from ..fleet.connect import connect
+
+    with connect(destination_of(database, destination)) as connection:
+        origin = deletion.origin_named(connection, label)
+        what = f"{many(origin.size.files, 'file')} ({size(origin.size.bytes)}) of {origin.label}"
+        what = f"the bytes of {what}" if bytes_only else what
+        if asks(yes=yes) and not confirmed(f"Delete {what}?"):
+            return 1
+        if bytes_only:
+            deletion.remove_bytes(connection, origin)
+        else:
+            deletion.remove_origin(connection, origin)
+    say(f"Deleted {what}. To erase it from the disk of the server: remote erase")
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------
+# The schema, the text index, and the rows of a machine.
+
+
+@click.command()
+@_destination_option
+@database_option
+def migrate(database: Path, destination: str | None) -> None:
+    """Update the schema of the server. Needs the owner of the schema.
+
+    \b
+    Example:
+      assoc-ingest remote migrate
+    """
+    from ..fleet import server
+    from ..fleet.administration import destination_of
+    from ..fleet.connect import connect
+
+    with connect(destination_of(database, destination)) as connection:
+        applied = server.migrate(connection)
+    say(f"Applied {', '.join(applied)}." if applied else "The server is up to date.")
+
+
+@click.command()
+@click.option("--drop", is_flag=True, help="Remove the index, before a large first push.")
+@_destination_option
+@database_option
+def index(database: Path, destination: str | None, drop: bool) -> None:
+    """Create the full-text index on the server; without it, a search reads everything.
+
+    Needs the owner of the schema. Pushes continue meanwhile, and are slower afterwards.
+
+    \b
+    Example:
+      assoc-ingest remote index --to postgresql://fleet_owner@db.example.org/fleet
+    """
+    from ..fleet.administration import destination_of, drop_text_index, make_text_index
+    from ..fleet.connect import connect
+
+    with connect(destination_of(database, destination)) as connection:
+        (drop_text_index if drop else make_text_index)(connection)
+    say("Removed the text index." if drop else "The text index is complete.")
+
+
+@click.command()
+@click.argument("origin")
+@_destination_option
+@database_option
+def reindex(database: Path, origin: str, destination: str | None) -> None:
+    """Rebuild the rows of a machine on the server, for example of a lost machine after an update.
+
+    ORIGIN is its label or uuid. The rows are derived again from the pushed bytes, which do not
+    change; rows that cannot be derived from bytes stay. Needs the login of that machine with
+    `add-device --reader`, one with the role assoc_admin, or the owner of the schema.
+
+    \b
+    Example:
+      assoc-ingest remote reindex old-laptop
+    """
+    from ..fleet.administration import destination_of
+    from ..fleet.administration import reindex as run
+
+    with progress_in_bytes("Deriving") as progress:
+        done = run(destination_of(database, destination), origin, progress)
+    say(f"Rebuilt the rows of {many(done.files, 'file')} of {done.label}.")
+    if done.kept:
+        say(f"Kept the rows of {many(done.kept, 'file')}, which bytes alone cannot yield.")
+
+
+SECTIONS = {
+    "Machines and logins": (list_devices, add_device, remove_device, remove_origin),
+    "The server": (migrate, index, reindex),
+}
+"""The commands by what they are about, for the help."""
