@@ -187,6 +187,7 @@ def test_an_owner_without_other_rights_can_remove_a_login(
                 pushed(other)
                 done = devices.remove_login(connection, device)
                 assert (done.connections, done.is_dropped) == (1, True)
+                assert deletion.erase(connection).is_whole
                 with pytest.raises(psycopg.OperationalError):
                     other.execute("select 1")
     finally:

@@ -9,7 +9,7 @@ import click
 
 from ..ask.output import say, write, write_lines
 from ..errors import UsageError
-from ..terminal import many, safe_json, size, table, table_width
+from ..terminal import many, safe, safe_json, size, table, table_width
 from .options import asks, confirmed, database_option, progress_in_bytes, yes_option
 
 if TYPE_CHECKING:
@@ -295,8 +295,94 @@ def reindex(database: Path, origin: str, destination: str | None) -> None:
         say(f"Kept the rows of {many(done.kept, 'file')}, which bytes alone cannot yield.")
 
 
+# ------------------------------------------------------------------------------------------------
+# The state of the server, and what is deleted for good.
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_destination_option
+@database_option
+def health(database: Path, destination: str | None, as_json: bool) -> int:
+    """Check the server: schema, size, indexes, vacuum, transactions, connections.
+
+    Prints what to do about everything that is wrong, and exits with 1 then. "?" marks what this
+    login cannot see. The free space of its disk cannot be seen through a connection.
+
+    \b
+    Example:
+      assoc-ingest remote health --to postgresql://fleet_owner@db.example.org/fleet
+    """
+    from ..fleet import health as checks
+    from ..fleet.administration import destination_of
+    from ..fleet.connect import connect
+
+    with connect(destination_of(database, destination)) as connection:
+        found = checks.health(connection)
+    is_ok = all(check.is_ok is not False for check in found)
+    if as_json:
+        rows = [check._asdict() | ({"advice": None} if check.is_ok else {}) for check in found]
+        write([safe_json({"is_ok": is_ok, "checks": rows}) + "\n"])
+        return int(not is_ok)
+    marks = {True: "ok", False: "WRONG", None: "?"}
+    width = max(len(check.name) for check in found)
+    for check in found:
+        write([f"{marks[check.is_ok]:<5}  {check.name:<{width}}  {safe(check.found)}\n"])
+        if not check.is_ok and check.advice:
+            write([f"{'':{width + 9}}{check.advice}\n"])
+    return int(not is_ok)
+
+
+@click.command()
+@yes_option
+@_destination_option
+@database_option
+def erase(database: Path, yes: bool, destination: str | None) -> int:
+    """Erase what was deleted on the server from its tables, indexes and statistics.
+
+    After `forget`, `withdraw` and the like, no answer has the deleted text, but it stays in the
+    files of the server until its space is used again. This rewrites every table (VACUUM FULL),
+    which takes as long as copying them and as much free space as the largest; nobody can use a
+    table while it is rewritten. It does not reach the write-ahead log and its archive, base
+    backups, snapshots of disks, and space that the file system has freed. Needs the owner of the
+    schema.
+
+    \b
+    Example:
+      assoc-ingest remote erase --to postgresql://fleet_owner@db.example.org/fleet
+    """
+    from ..fleet import deletion
+    from ..fleet.administration import destination_of
+    from ..fleet.connect import connect
+
+    question = "Rewrite all tables? Pushes and searches wait meanwhile."
+    if asks(yes=yes) and not confirmed(question):
+        return 1
+    with (
+        connect(destination_of(database, destination)) as connection,
+        progress_in_bytes("Rewriting") as progress,
+    ):
+        done = deletion.erase(connection, progress)
+    say(
+        f"Rewrote {many(done.tables, 'table')}: {size(done.before)} before, {size(done.after)} now."
+    )
+    if done.locked:
+        say(f"Still in use, so not rewritten: {', '.join(done.locked)}. Run this again.")
+    if done.refused:
+        say(f"This login may not rewrite {', '.join(done.refused)}: the owner of the database can.")
+    if done.visible:
+        rows = ", ".join(f"{many(count, 'row')} of {name}" for name, count in done.visible.items())
+        say(
+            f"An open transaction may still see {rows}. Wait until it ends, or end it (`remote "
+            "health` shows the longest), then run this again."
+        )
+    if done.is_whole:
+        say("Not reached: write-ahead log and its archive, base backups, snapshots, freed space.")
+    return int(not done.is_whole)
+
+
 SECTIONS = {
     "Machines and logins": (list_devices, add_device, remove_device, remove_origin),
-    "The server": (migrate, index, reindex),
+    "The server": (health, migrate, index, reindex, erase),
 }
 """The commands by what they are about, for the help."""

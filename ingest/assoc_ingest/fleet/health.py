@@ -1,0 +1,203 @@
+"""What an administrator has to look after on the server: schema, indexes, vacuum, connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..terminal import many, size
+from .administration import INDEX
+from .connect import readable
+from .server import applied_migrations, missing_migrations
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    AnyConnection = Connection[Any]
+
+
+class Check(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    is_ok: bool | None
+    """None: this login cannot see it."""
+    found: str
+    advice: str | None = None
+    """What to do if it is not ok."""
+
+
+_OLDEST_TESTED, _NEWEST_TESTED = 14, 18
+_MOST_PENDING = 8 * 1024 * 1024
+"""Bytes of the pending list; inserts empty it at 4 MB."""
+_DEAD_ROWS, _DEAD_SHARE = 10_000, 0.2
+"""Autovacuum begins at a share of 0.2."""
+_OLDEST_AGE = 1_000_000_000
+"""Transactions; PostgreSQL stops at 2 billion."""
+_LONGEST = 3600
+"""Seconds that a transaction may be open: VACUUM cannot remove what it might see."""
+_CONNECTIONS_SHARE = 0.8
+
+
+@readable
+def health(connection: AnyConnection) -> list[Check]:
+    """Return all checks, in an order to read; the first that is not ok comes first to mend."""
+    checks: tuple[Callable[[AnyConnection], Iterator[Check]], ...] = (
+        *(_version, _schema, _space, _text_index, _pending, _indexes, _settings),
+        *(_dead_rows, _age, _transactions, _held_back, _connections),
+    )
+    return [found for check in checks for found in check(connection)]
+
+
+def _value(connection: AnyConnection, query: str, *values: object) -> Any:
+    row = connection.execute(query.encode(), values or None).fetchone()
+    return row[0] if row else None
+
+
+def _version(connection: AnyConnection) -> Iterator[Check]:
+    version = connection.info.server_version // 10_000
+    is_tested = _OLDEST_TESTED <= version <= _NEWEST_TESTED
+    shown = _value(connection, "show server_version")
+    advice = f"Use PostgreSQL {_OLDEST_TESTED} to {_NEWEST_TESTED}: others are not tested."
+    yield Check("version", is_tested, f"PostgreSQL {shown}", advice)
+
+
+def _schema(connection: AnyConnection) -> Iterator[Check]:
+    missing = missing_migrations(applied_migrations(connection))
+    found = f"{missing[0]} is missing" if missing else "that of this program"
+    advice = "Run `assoc-ingest remote migrate`, or update assoc-ingest here if it is older."
+    yield Check("schema", not missing, found, advice)
+
+
+_TABLES = """
+    select c.relname::text, pg_total_relation_size(c.oid)
+    from pg_class c
+    where c.relnamespace = to_regnamespace('assoc') and c.relkind = 'r'
+    order by 2 desc, 1
+    limit 3
+"""
+
+
+def _space(connection: AnyConnection) -> Iterator[Check]:
+    total = size(_value(connection, "select pg_database_size(current_database())"))
+    largest = ", ".join(
+        f"{name} {size(bytes_)}" for name, bytes_ in connection.execute(_TABLES.encode()).fetchall()
+    )
+    yield Check("size", True, f"{total} in all; {largest} (with indexes)")
+
+
+def _text_index(connection: AnyConnection) -> Iterator[Check]:
+    is_valid = _value(
+        connection,
+        "select indisvalid and indisready from pg_index where indexrelid = to_regclass(%s)",
+        f"assoc.{INDEX}",
+    )
+    found = {None: "missing", False: "invalid: making it was interrupted", True: "complete"}
+    yield Check("text index", bool(is_valid), found[is_valid], "Make it: assoc-ingest remote index")
+
+
+def _pending(connection: AnyConnection) -> Iterator[Check]:
+    """Check the pending list of the text index, which each search reads as a whole."""
+    if not _value(connection, "select to_regclass(%s) is not null", f"assoc.{INDEX}"):
+        return
+    function = _value(
+        connection,
+        "select p.oid::regproc::text from pg_proc p"
+        " join pg_extension e on e.extname = 'pgstattuple'"
+        " where p.proname = 'pgstatginindex' and p.pronamespace = e.extnamespace"
+        " and has_function_privilege(p.oid, 'execute')",
+    )
+    advice = "Empty it: select gin_clean_pending_list('assoc.messages_words')"
+    if function is None:
+        advice = "A superuser can show it: create extension pgstattuple; grant pg_stat_scan_tables"
+        yield Check("pending list", None, "not visible", advice)
+        return
+    pages = _value(connection, f"select pending_pages from {function}(%s)", f"assoc.{INDEX}")
+    pending = pages * _value(connection, "select current_setting('block_size')::int")
+    yield Check("pending list", pending <= _MOST_PENDING, size(pending), advice)
+
+
+def _indexes(connection: AnyConnection) -> Iterator[Check]:
+    rows = connection.execute(
+        "select indexrelid::regclass::text from pg_index i join pg_class c on c.oid = i.indrelid"
+        " where c.relnamespace = to_regnamespace('assoc') and not i.indisvalid"
+        " and indexrelid is distinct from to_regclass(%s) order by 1",
+        (f"assoc.{INDEX}",),
+    ).fetchall()
+    names = ", ".join(name for (name,) in rows)
+    yield Check(
+        "other indexes", not rows, f"invalid: {names}" if rows else "valid", "REINDEX them."
+    )
+
+
+def _settings(connection: AnyConnection) -> Iterator[Check]:
+    rows = connection.execute(
+        "select name from pg_settings where setting = 'off'"
+        " and name in ('autovacuum', 'track_counts', 'fsync', 'full_page_writes') order by name"
+    ).fetchall()
+    off = ", ".join(name for (name,) in rows)
+    advice = (
+        "Turn them on: without autovacuum the database grows, and without fsync it does not "
+        "survive a power failure."
+    )
+    yield Check("settings", not rows, f"off: {off}" if rows else "autovacuum and fsync on", advice)
+
+
+def _dead_rows(connection: AnyConnection) -> Iterator[Check]:
+    rows = connection.execute(
+        "select relname::text, n_dead_tup from pg_stat_user_tables where schemaname = 'assoc'"
+        " and n_dead_tup > %s and n_dead_tup > %s * (n_live_tup + n_dead_tup)"
+        " order by n_dead_tup desc",
+        (_DEAD_ROWS, _DEAD_SHARE),
+    ).fetchall()
+    found = ", ".join(f"{name} {count:,}" for name, count in rows) or "few"
+    advice = "Autovacuum does not keep up: VACUUM these tables, and see which transaction is open."
+    yield Check("dead rows", not rows, found, advice)
+
+
+def _age(connection: AnyConnection) -> Iterator[Check]:
+    age = _value(
+        connection,
+        "select greatest(age(datfrozenxid), mxid_age(datminmxid)) from pg_database"
+        " where datname = current_database()",
+    )
+    yield Check("age", age < _OLDEST_AGE, many(age, "transaction"), "VACUUM (FREEZE) the database.")
+
+
+def _transactions(connection: AnyConnection) -> Iterator[Check]:
+    if not _value(connection, "select pg_has_role('pg_read_all_stats', 'member')"):
+        advice = "A superuser can show them to you: grant pg_read_all_stats to this login"
+        yield Check("longest transaction", None, "not visible", advice)
+        return
+    row = connection.execute(
+        "select extract(epoch from now() - xact_start)::int, usename::text, pid"
+        " from pg_stat_activity where xact_start is not null and backend_type = 'client backend'"
+        " and pid <> pg_backend_pid() order by 1 desc limit 1"
+    ).fetchone()
+    seconds, name, pid = row or (0, "", 0)
+    found = f"{seconds:,} s, by {name}" if row else "none is open"
+    advice = f"It keeps VACUUM from removing rows. End it: select pg_terminate_backend({pid})"
+    yield Check("longest transaction", seconds <= _LONGEST, found, advice)
+
+
+def _held_back(connection: AnyConnection) -> Iterator[Check]:
+    """Check what holds rows or the write-ahead log although nobody is connected."""
+    rows = connection.execute(
+        "select 'prepared transaction ' || gid from pg_prepared_xacts"
+        " where database = current_database() and prepared < now() - interval '1 hour'"
+        " union all select 'unused replication slot ' || slot_name from pg_replication_slots"
+        " where not active order by 1"
+    ).fetchall()
+    found = ", ".join(name for (name,) in rows) or "nothing"
+    advice = "It keeps old rows, or fills the disk with the log: end it if nobody needs it."
+    yield Check("held back by", not rows, found, advice)
+
+
+def _connections(connection: AnyConnection) -> Iterator[Check]:
+    used = _value(
+        connection, "select count(*) from pg_stat_activity where backend_type = 'client backend'"
+    )
+    most = _value(connection, "select current_setting('max_connections')::int")
+    advice = "Put a pooler in front (PgBouncer in transaction mode), or raise max_connections."
+    is_ok = used <= _CONNECTIONS_SHARE * most
+    yield Check("connections", is_ok, f"{used:,} of {most:,}", advice)
