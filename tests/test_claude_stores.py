@@ -857,6 +857,7 @@ INVENTED = {
     "kimi": {"SubagentEvent/", "SubagentEvent/SubagentEvent", "Weather/"},
     "qwen": {"gesture/", "system/", "system/horoscope", "user/telepathy"},
     "copilot": {"session.weather_changed/"},
+    "copilot_chat": {"1/", "9/", "append/hologram"},
     "gemini": {"riddle/"},
     "pi": {"tick/", "weather_report/"},
 }

@@ -27,6 +27,7 @@ _OWN = {
     "opencode": "OpenCode",
     "kimi": "Kimi",
     "qwen": "Qwen",
+    "copilot_chat": "CopilotChat",
 }
 """The module and the class of each source; the module is called after the source."""
 
