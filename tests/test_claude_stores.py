@@ -853,6 +853,7 @@ INVENTED = {
         ),
         *("message/", "nothing/", "session/"),  # of files of other programs
     },
+    "cline": {"shown/moonlight"},
     "codex": {"response_item/new_thing"},
     "kimi": {"SubagentEvent/", "SubagentEvent/SubagentEvent", "Weather/"},
     "qwen": {"gesture/", "system/", "system/horoscope", "user/telepathy"},

@@ -71,12 +71,25 @@ class Member(NamedTuple):
     """Fields of its object that are never read."""
 
 
+EntryLine = tuple[str, object, Mapping[str, object], bytes | None]
+"""A line of an entry: its table, its id, other columns, and JSON that becomes `data`."""
+
+
+def a_line_each(contents: Iterable[tuple[Member, bytes]]) -> Iterator[EntryLine]:
+    """Yield the lines of an entry of which each file is one."""
+    for member, data in contents:
+        yield member.table, member.id, {}, data
+
+
 class Gathered(NamedTuple):
     """An entry that consists of files, in reading order; `above` is as in `Database.listing`."""
 
     key: str
     above: str | None
     members: list[Member]
+    lines: Callable[[Iterable[tuple[Member, bytes]]], Iterable[EntryLine]] = a_line_each
+    """Makes lines of the contents of the files, a function of a module: of lists, one for each
+    item, or of two files that tell the same, one conversation. Never raises on data."""
 
 
 def is_entry_key(key: object) -> bool:

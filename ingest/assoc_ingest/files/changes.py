@@ -281,7 +281,9 @@ def _read_entry(work: Work, lines: Lines, packer: Packer) -> Iterator[Step]:
     if known and _is_where_it_was(work) and known.checkpoint == prefix.checkpoint():
         yield Unchanged(known, work.found)
         return
-    opened = Opened(work, work.claim, known, Prefix(), 0, known is not None)
+    first = (line for data in held for line in data.split(b"\n"))
+    claim = work.root.source.classify(work.claim, first)
+    opened = Opened(work, claim, known, Prefix(), 0, known is not None)
     read_now = iter(held) if prefix.offset <= _HELD else lines()
     del held
     yield from _log_parts(opened, cut(read_now, 0, len), prefix.offset, packer)

@@ -30,6 +30,7 @@ from ..source import (
     DATABASE,
     Claim,
     Database,
+    EntryLine,
     KnownFile,
     Member,
     Table,
@@ -265,7 +266,7 @@ class Store:
                 sum(found.size for _, found in members),
                 max((max(found.mtime_ns, found.ctime_ns) for _, found in members), default=1),
                 fingerprint_of((found.path, *_stat(found)) for _, found in members),
-                partial(_open_files, members),
+                partial(_open_files, members, entry.lines),
             )
 
 
@@ -282,13 +283,18 @@ def fingerprint_of(facts: Iterable[object]) -> int:
 
 
 @contextmanager
-def _open_files(members: Sequence[tuple[Member, FoundFile]]) -> Iterator[Lines]:
-    """Open an entry that consists of files: each is a line."""
+def _open_files(
+    members: Sequence[tuple[Member, FoundFile]],
+    arranged: Callable[[Iterable[tuple[Member, bytes]]], Iterable[EntryLine]],
+) -> Iterator[Lines]:
+    """Open an entry that consists of files."""
 
     def lines() -> Iterator[bytes]:
-        for member, found in members:
-            data = _without(member.withheld, _content(found))
-            yield line_of(member.table, member.id, {}, data)
+        contents = (
+            (member, _without(member.withheld, _content(found))) for member, found in members
+        )
+        for line in arranged(contents):
+            yield line_of(*line)
 
     yield lines
 

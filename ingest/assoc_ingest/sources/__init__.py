@@ -28,6 +28,8 @@ _OWN = {
     "kimi": "Kimi",
     "qwen": "Qwen",
     "copilot_chat": "CopilotChat",
+    "cline": "Cline",
+    "roo": "Roo",
 }
 """The module and the class of each source; the module is called after the source."""
 

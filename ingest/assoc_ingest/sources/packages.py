@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from string import ascii_lowercase, digits
 from typing import Any, NamedTuple, TypeVar, cast, get_args, get_origin
@@ -25,9 +26,11 @@ from ..source import (
     Claim,
     Context,
     Database,
+    EntryLine,
     Gathered,
     Line,
     Listing,
+    Member,
     Recognition,
     Source,
     Whereabouts,
@@ -221,7 +224,19 @@ class FromPackage(Source):
     def gather(
         self, members: Collection[tuple[str, ...]], content: Callable[[tuple[str, ...]], bytes]
     ) -> list[Gathered]:
-        return self._asked(self._source.gather, [], members, content)
+        entries: list[Gathered] = self._asked(self._source.gather, [], members, content)
+        return [entry._replace(lines=partial(self._lines, entry.lines)) for entry in entries]
+
+    def _lines(
+        self,
+        lines: Callable[[Iterable[tuple[Member, bytes]]], Iterable[EntryLine]],
+        contents: Iterable[tuple[Member, bytes]],
+    ) -> list[EntryLine]:
+        """Without its lines, an entry cannot be read: what was read of it stays."""
+        made = self._asked(lambda: list(lines(contents)), None)
+        if made is None:
+            raise OSError(self.failure)
+        return made
 
     def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
         return self._asked(lambda: self._sound(self._source.classify(claim, lines)), claim)

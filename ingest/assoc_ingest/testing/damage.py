@@ -88,14 +88,14 @@ def _roots(home: Path) -> tuple[Root, ...]:
 
 
 def _entries(root: Root, files: Sequence[Path]) -> Iterator[Fixture]:
-    """Yield the entries that small files are together: each file is a line."""
+    """Yield the entries that small files are together."""
     place = {path.relative_to(root.path).parts: path for path in files}
     for entry in root.source.gather(place, lambda parts: place[parts].read_bytes()):
-        path = entry_path("storage", entry.key, {entry.key: entry.above})
-        lines = [
-            line_of(member.table, member.id, {}, place[member.parts].read_bytes()).strip()
-            for member in entry.members
-        ]
+        part = root.source.claim(entry.members[0].parts)
+        store = (part.within if part is not None else None) or ""
+        path = entry_path(store, entry.key, {entry.key: entry.above})
+        contents = [(member, place[member.parts].read_bytes()) for member in entry.members]
+        lines = [line_of(*line).strip() for line in entry.lines(contents)]
         if (claim := root.source.claim((path,))) is not None:
             yield Fixture(root.path, root.source, claim, path, True, tuple(lines))
 
