@@ -77,16 +77,6 @@ as $$
     returning version
 $$;
 
--- The columns of a table without `origin_id` and `file_no`, quoted, each with a prefix.
-create function assoc.columns_of(p_table text, p_prefix text) returns text
-language sql stable set search_path = pg_catalog, assoc, pg_temp
-as $$
-    select string_agg(p_prefix || quote_ident(attname), ', ' order by attnum)
-    from pg_attribute
-    where attrelid = ('assoc.' || quote_ident(p_table))::regclass
-      and attnum > 0 and not attisdropped and attname not in ('origin_id', 'file_no')
-$$;
-
 -- The columns of a table's primary key, in order.
 create function assoc.key_of(p_table text) returns text[]
 language sql stable set search_path = pg_catalog, assoc, pg_temp
@@ -224,6 +214,21 @@ begin
     where f.origin_id = p_origin and f.file_no = any (p_files);
 end $$;
 
+-- The numbers of those of some files that the server has, and the digests of their frames; null for a
+-- file without frames.
+create function assoc.frames_v2(p_origin integer, p_keys bytea[])
+returns table (file_key bytea, file_no integer, start bigint, digest bytea, rows_digest bytea)
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+begin
+    perform assoc.check_origin(p_origin);
+    return query
+    select f.file_key, f.file_no, r.start, r.digest, r.rows_digest
+    from assoc.files f
+    left join assoc.frames r on r.origin_id = f.origin_id and r.file_no = f.file_no
+    where f.origin_id = p_origin and f.file_key = any (p_keys);
+end $$;
+
 -- The keys of a keyed table, each value as text, and the digests of its rows.
 create function assoc.keyed_v1(p_origin integer, p_table text)
 returns table (key text[], digest bytea)
@@ -238,9 +243,7 @@ begin
     end if;
     return query execute format(
         'select array[%s]::text[], digest from assoc.%I where origin_id = $1',
-        (select string_agg(format('%I::text', name), ', ' order by n)
-         from unnest(assoc.key_of(p_table)) with ordinality as u (name, n)
-         where name <> 'origin_id'),
+        (select string_agg(format('%I::text', k), ', ') from unnest((assoc.key_of(p_table))[2:]) k),
         p_table
     ) using p_origin;
 end $$;
@@ -275,13 +278,7 @@ begin
         select from assoc.files f where f.origin_id = p_origin and f.file_key = key
     );
     get diagnostics added = row_count;
-    execute format(
-        'update assoc.files f set (%s) = (%s)'
-        ' from json_populate_recordset(null::assoc.files, $2) r'
-        ' where f.origin_id = $1 and f.file_key = r.file_key and (%s) is distinct from (%s)',
-        assoc.columns_of('files', ''), assoc.columns_of('files', 'r.'),
-        assoc.columns_of('files', 'f.'), assoc.columns_of('files', 'r.')
-    ) using p_origin, p_files;
+    execute assoc.write_of('files') using p_origin, p_files;
     get diagnostics changed = row_count;
     numbers := array(
         select f.file_no
@@ -296,67 +293,114 @@ begin
     end if;
 end $$;
 
--- Replaces the rows of a placed table in ranges of files.
-create function assoc.write_placed(p_origin integer, p_table text, p_ranges json, p_rows json)
-returns void
+-- Replaces stretches of files: their frames, and the rows that begin in them. Writes attributes of files
+-- and keyed rows.
+--   p_files        [file]: attributes of files that the server has
+--   p_file_no to p_rows_digest
+--                  a stretch each, from p_start to p_end (null: everything from p_start on), with its
+--                  frame. p_data is not sent if the frame there has this p_digest. Rows before
+--                  p_rows_start stay. p_row_tables has a bit for each table with rows in the stretch
+--   p_tables       the tables of p_rows, one JSON text each, so that each text is parsed once
+--   p_rows         [row]: all rows of a table in the stretches, and the keyed rows that differ
+--   p_gone         {table: [key]}: keyed rows to delete
+create function assoc.push_v2(
+    p_origin integer, p_version bigint, p_nonce uuid, p_files json,
+    p_file_no integer[], p_start bigint[], p_rows_start bigint[], p_end bigint[],
+    p_row_tables integer[], p_data bytea[], p_digest bytea[], p_rows_digest bytea[],
+    p_tables text[], p_rows json[], p_gone json,
+    out applied boolean, out version bigint, out nonce uuid
+)
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
-    key text[];
-    columns text;
-    new_columns text;
-    gone text := format(
-        'delete from assoc.%I t using json_to_recordset($2) as r (file_no int, start bigint, "end" bigint)'
-        ' where t.origin_id = $1 and t.file_no = r.file_no and t.byte_offset >= r.start'
-        ' and (r."end" is null or t.byte_offset < r."end")', p_table
-    );
+    o assoc.origins := assoc.locked_origin(p_origin);
+    placed constant text[] := assoc.placed_tables();
+    is_changed boolean := p_file_no <> '{}' or p_tables <> '{}' or p_gone::text <> '{}';
+    row_tables integer[];
+    touched integer;
+    name text;
+    rows json;
+    changed bigint;
 begin
-    if p_rows is null then
-        execute gone using p_origin, p_ranges;
+    applied := o.version = p_version;
+    version := o.version;
+    nonce := o.nonce;
+    if not applied then
         return;
     end if;
-    key := assoc.key_of(p_table);
-    columns := assoc.columns_of(p_table, '');
-    new_columns := assoc.columns_of(p_table, 'excluded.');
-    execute format(
-        'with n as materialized (select * from json_populate_recordset(null::assoc.%1$I, $3)),'
-        ' gone as (%2$s and not exists (select from n where %3$s))'
-        ' insert into assoc.%1$I as t (origin_id, file_no, %4$s) select $1, file_no, %4$s from n'
-        ' on conflict (%5$s) do update set (%4$s) = (%6$s) where (%7$s) is distinct from (%6$s)',
-        p_table, gone,
-        (select string_agg(format('n.%I = t.%I', k, k), ' and ') from unnest(key[2:]) k),
-        columns, array_to_string(key, ', '), new_columns, assoc.columns_of(p_table, 't.')
-    ) using p_origin, p_ranges, p_rows;
+    if p_file_no <> '{}' then
+        -- Rows may lie in a stretch, or behind it up to the next frame, only in tables of the frames in
+        -- it and of the one before it.
+        row_tables := array(
+            select coalesce(bit_or(f.row_tables), 0)
+            from unnest(p_file_no, p_start, p_end) with ordinality as r (file_no, start, "end", n)
+            left join assoc.frames f
+                on f.origin_id = p_origin and f.file_no = r.file_no
+                and (r."end" is null or f.start < r."end")
+                and f.start >= coalesce((
+                    select max(b.start)
+                    from assoc.frames b
+                    where b.origin_id = p_origin and b.file_no = r.file_no and b.start < r.start
+                ), r.start)
+            group by r.n
+            order by r.n
+        );
+        with sent as materialized (
+            select * from unnest(
+                p_file_no, p_start, p_end, p_row_tables, row_tables, p_data, p_digest, p_rows_digest
+            ) as u (file_no, start, "end", row_tables, old_tables, data, digest, rows_digest)
+        ), gone as (
+            delete from assoc.frames t
+            using sent r
+            where t.origin_id = p_origin and t.file_no = r.file_no and t.start > r.start
+              and (r."end" is null or t.start < r."end")
+              and not exists (select from sent s where s.file_no = t.file_no and s.start = t.start)
+        )
+        insert into assoc.frames as t
+            (origin_id, file_no, start, data, digest, rows_digest, row_tables)
+        select p_origin, file_no, start, data, digest, rows_digest,
+            s.row_tables | case when "end" is null then 0 else old_tables end
+        from sent s
+        on conflict (origin_id, file_no, start) do update
+        set data = case when t.digest = excluded.digest then t.data else excluded.data end,
+            digest = excluded.digest, rows_digest = excluded.rows_digest,
+            row_tables = excluded.row_tables;
+        touched := (select bit_or(bits) from unnest(row_tables || p_row_tables) bits);
+        for n in 1 .. cardinality(placed) loop
+            rows := p_rows[array_position(p_tables, placed[n])];
+            if rows is not null then
+                execute assoc.write_of(placed[n])
+                    using p_origin, p_file_no, p_rows_start, p_end, rows;
+            elsif touched & (1 << n - 1) <> 0 then
+                execute assoc.deletion_of(placed[n]) using p_origin, p_file_no, p_rows_start, p_end;
+            end if;
+        end loop;
+    end if;
+    if json_array_length(p_files) > 0 then
+        execute assoc.write_of('files') using p_origin, p_files;
+        get diagnostics changed = row_count;
+        is_changed := is_changed or changed > 0;
+    end if;
+    foreach name in array assoc.keyed_tables() loop
+        if p_gone->name is not null then
+            execute format(
+                'delete from assoc.%1$I t using json_populate_recordset(null::assoc.%1$I, $2) n'
+                ' where t.origin_id = $1 and %2$s', name, assoc.same_key(name)
+            ) using p_origin, p_gone->name;
+        end if;
+        if name = any (p_tables) then
+            execute assoc.write_of(name)
+                using p_origin, p_rows[array_position(p_tables, name)];
+        end if;
+    end loop;
+    if is_changed then
+        version := assoc.raised_version(p_origin, p_nonce);
+        nonce := p_nonce;
+    end if;
 end $$;
 
--- Writes rows of a keyed table, and deletes the rows with the keys in p_gone.
-create function assoc.write_keyed(p_origin integer, p_table text, p_rows json, p_gone json)
-returns void
-language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
-as $$
-declare
-    key text[] := assoc.key_of(p_table);
-begin
-    execute format(
-        'delete from assoc.%1$I t using json_populate_recordset(null::assoc.%1$I, $2) n'
-        ' where t.origin_id = $1 and %2$s', p_table,
-        (select string_agg(format('n.%I = t.%I', k, k), ' and ') from unnest(key[2:]) k)
-    ) using p_origin, coalesce(p_gone, '[]');
-    execute format(
-        'insert into assoc.%1$I as t (origin_id, %2$s)'
-        ' select $1, %2$s from json_populate_recordset(null::assoc.%1$I, $2)'
-        ' on conflict (%3$s) do update set (%2$s) = (%4$s) where t.digest <> excluded.digest',
-        p_table, assoc.columns_of(p_table, ''), array_to_string(key, ', '),
-        assoc.columns_of(p_table, 'excluded.')
-    ) using p_origin, coalesce(p_rows, '[]');
-end $$;
-
--- Replaces the frames and rows in ranges of files, and writes keyed rows.
---   p_ranges   [{"file_no", "start", "end"}]: end is null for everything from start on
---   p_keep     only the rows of the frame differ; its bytes stay and are not sent
---   p_tables   the tables of p_rows, one JSON text each, so that each text is parsed once
---   p_rows     [row]: all rows of a table that lie in the ranges, and the keyed rows that differ
---   p_gone     {table: [key]}: keyed rows to delete
+-- push_v2 without files. p_ranges are the stretches, [{"file_no", "start", "end"}]; where p_keep, only
+-- the rows of the frame differ.
 create function assoc.push_v1(
     p_origin integer, p_version bigint, p_nonce uuid, p_ranges json,
     p_file_no integer[], p_start bigint[], p_keep boolean[], p_data bytea[],
@@ -366,56 +410,23 @@ create function assoc.push_v1(
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
-    o assoc.origins := assoc.locked_origin(p_origin);
-    name text;
+    ends bigint[] := array(
+        select r."end"
+        from unnest(p_file_no, p_start) with ordinality as f (file_no, start, n)
+        join json_to_recordset(p_ranges) as r (file_no int, start bigint, "end" bigint)
+            using (file_no, start)
+        order by f.n
+    );
 begin
-    applied := o.version = p_version;
-    version := o.version;
-    nonce := o.nonce;
-    if not applied then
-        return;
-    end if;
-    if json_array_length(p_ranges) > 0 then
-        with sent as materialized (
-            select * from unnest(p_file_no, p_start, p_keep, p_data, p_digest, p_rows_digest)
-                as u (file_no, start, keep, data, digest, rows_digest)
-        ), gone as (
-            delete from assoc.frames t
-            using json_to_recordset(p_ranges) as r (file_no int, start bigint, "end" bigint)
-            where t.origin_id = p_origin and t.file_no = r.file_no and t.start >= r.start
-              and (r."end" is null or t.start < r."end")
-              and not exists (select from sent s where s.file_no = t.file_no and s.start = t.start)
-        ), kept as (
-            update assoc.frames t
-            set rows_digest = s.rows_digest
-            from sent s
-            where s.keep and t.origin_id = p_origin and t.file_no = s.file_no and t.start = s.start
-        )
-        insert into assoc.frames as t
-            (origin_id, file_no, start, data, digest, rows_digest)
-        select p_origin, file_no, start, data, digest, rows_digest
-        from sent
-        where not keep
-        on conflict (origin_id, file_no, start) do update
-        set data = excluded.data, digest = excluded.digest, rows_digest = excluded.rows_digest;
-        foreach name in array assoc.placed_tables() loop
-            perform assoc.write_placed(
-                p_origin, name, p_ranges, p_rows[array_position(p_tables, name)]
-            );
-        end loop;
-    end if;
-    foreach name in array assoc.keyed_tables() loop
-        if name = any (p_tables) or p_gone->name is not null then
-            perform assoc.write_keyed(
-                p_origin, name, p_rows[array_position(p_tables, name)], p_gone->name
-            );
-        end if;
-    end loop;
-    version := assoc.raised_version(p_origin, p_nonce);
-    nonce := p_nonce;
+    select p.applied, p.version, p.nonce into push_v1.applied, push_v1.version, push_v1.nonce
+    from assoc.push_v2(
+        p_origin, p_version, p_nonce, '[]', p_file_no, p_start, p_start, ends,
+        array_fill(-1, array[cardinality(p_file_no)]), p_data, p_digest, p_rows_digest, p_tables,
+        p_rows, p_gone
+    ) p;
 end $$;
 
--- The tables whose rows have a place in a file.
+-- The tables whose rows have a place in a file. New ones come last: frames.row_tables has a bit for each.
 create function assoc.placed_tables() returns text[]
 language sql immutable
 as $$ select array[
@@ -431,6 +442,77 @@ as $$ select array[
     'sources', 'projects', 'agents', 'sessions', 'subagents', 'teams', 'team_members', 'tasks',
     'task_dependencies', 'prices', 'notes'
 ] $$;
+
+-- The condition that n has the key of t, two rows of a table of one origin.
+create function assoc.same_key(p_table text) returns text
+language sql stable
+as $$
+    select string_agg(format('n.%I = t.%I', k, k), ' and ')
+    from unnest((assoc.key_of(p_table))[2:]) k
+$$;
+
+-- The statement that deletes the rows of a placed table of origin $1 in stretches of files, which are
+-- given by files, $2, starts, $3, and ends, $4.
+create function assoc.deletion_of(p_table text) returns text
+language sql stable
+as $$
+    select format(
+        'delete from assoc.%I t using unnest($2, $3, $4) as r (file_no, start, "end")'
+        ' where t.origin_id = $1 and t.file_no = r.file_no and t.byte_offset >= r.start'
+        ' and (r."end" is null or t.byte_offset < r."end")', p_table
+    )
+$$;
+
+-- The statements that write rows of origin $1 where they differ: rows $5 of a placed table, which
+-- replace all others in the stretches of `deletion_of`, and rows $2 of another table. They are part of a
+-- function, because a machine connects for every push, and to look up the columns each time takes longer
+-- than most of these statements do.
+do $do$
+declare
+    statements text;
+begin
+    select string_agg(format(' when %L then %L', name, format(
+        case
+            when name = 'files' then
+                'update assoc.%1$I t set (%2$s) = (%3$s)'
+                ' from json_populate_recordset(null::assoc.%1$I, $2) excluded'
+                ' where t.origin_id = $1 and t.file_key = excluded.file_key'
+                ' and (%4$s) is distinct from (%3$s)'
+            when name = any (assoc.keyed_tables()) then
+                'insert into assoc.%1$I as t (origin_id, %2$s)'
+                ' select $1, %2$s from json_populate_recordset(null::assoc.%1$I, $2)'
+                ' on conflict (%5$s) do update set (%2$s) = (%3$s) where t.digest <> excluded.digest'
+            else
+                'with n as materialized (select * from json_populate_recordset(null::assoc.%1$I, $5)),'
+                ' gone as (%7$s and not exists (select from n where %6$s))'
+                ' insert into assoc.%1$I as t (origin_id, file_no, %2$s) select $1, file_no, %2$s from n'
+                ' on conflict (%5$s) do update set (%2$s) = (%3$s) where (%4$s) is distinct from (%3$s)'
+        end,
+        name, columns, new_columns, old_columns, array_to_string(assoc.key_of(name), ', '),
+        assoc.same_key(name), assoc.deletion_of(name)
+    )), '')
+    into statements
+    from (
+        select
+            t.name,
+            string_agg(a.column, ', ' order by a.attnum) as columns,
+            string_agg('excluded.' || a.column, ', ' order by a.attnum) as new_columns,
+            string_agg('t.' || a.column, ', ' order by a.attnum) as old_columns
+        from unnest(array['files'] || assoc.placed_tables() || assoc.keyed_tables()) as t (name)
+        join (
+            select attrelid, attnum, quote_ident(attname) as column
+            from pg_attribute
+            where attnum > 0 and not attisdropped and attname not in ('origin_id', 'file_no')
+        ) a on a.attrelid = ('assoc.' || t.name)::regclass
+        group by t.name
+        order by t.name
+    ) t;
+    execute format($function$
+create function assoc.write_of(p_table text) returns text
+language sql immutable
+as %L
+    $function$, 'select case p_table' || statements || ' end');
+end $do$;
 
 -- Deletes files with all their frames and rows.
 create function assoc.forget_v1(
@@ -1857,9 +1939,12 @@ grant execute on function
     assoc.forget_v1(integer, bigint, uuid, bytea[])
     to assoc_device;
 grant execute on function
-    assoc.frames_v1(integer, integer[]), assoc.files_v1(integer, bigint, uuid, json),
+    assoc.frames_v1(integer, integer[]), assoc.frames_v2(integer, bytea[]),
+    assoc.files_v1(integer, bigint, uuid, json),
     assoc.push_v1(integer, bigint, uuid, json, integer[], bigint[], boolean[], bytea[], bytea[],
                   bytea[], text[], json[], json),
+    assoc.push_v2(integer, bigint, uuid, json, integer[], bigint[], bigint[], bigint[], integer[],
+                  bytea[], bytea[], bytea[], text[], json[], json),
     assoc.reindex_v1(integer, uuid), assoc.files_of_v1(integer),
     assoc.same_places_v1(integer, bytea[], text[], text[], text[])
     to assoc_device, assoc_admin;

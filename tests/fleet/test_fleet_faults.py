@@ -342,7 +342,7 @@ def test_a_forgotten_file_is_gone_even_if_the_push_is_killed_behind_it(
     one.local.forget("secret")
     one.change()
     with monkeypatch.context() as patched:
-        patched.setattr(Server, "files", lambda *_: pytest.fail("killed"))
+        patched.setattr(Server, "frames", lambda *_: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             one.push()
     with connect(one.dsn) as connection:

@@ -37,10 +37,10 @@ def test_a_device_cannot_push_for_another(login: Callable[..., Any], database: A
     now = (known.origin_id, known.version, known.nonce)
     refused: list[Callable[[], Any]] = [
         lambda: Server(other).files(*now, [{"file_key": b"x" * 16}]),
-        lambda: Server(other).push(*now, [], [], {}, {}),
+        lambda: Server(other).push(*now, b"[]", [], {}, {}),
         lambda: Server(other).forget(*now, [b"a".ljust(16, b".")]),
         lambda: Server(other).files_of(known.origin_id),
-        lambda: Server(other).frames(known.origin_id, [1]),
+        lambda: Server(other).frames(known.origin_id, [b"a".ljust(16, b".")]),
         lambda: Server(other).keyed(known.origin_id, "sessions"),
         lambda: Server(other).adopt(known.origin_id, memory.db_uuid, memory.uuid),
         lambda: list(Server(other).beginnings(known.origin_id)),
@@ -58,8 +58,7 @@ def test_inner_functions_are_closed(login: Callable[..., Any]) -> None:
     device = login("device")
     for call in (
         "assoc.raised_version(1, gen_random_uuid())",
-        "assoc.write_placed(1, 'messages', '[]', '[]')",
-        "assoc.write_keyed(1, 'sessions', '[]', '[]')",
+        "assoc.write_of('messages')",
         "assoc.locked_origin(1)",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

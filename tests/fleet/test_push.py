@@ -15,6 +15,7 @@ from tests.support.fleet import (
     expected,
     frame,
     on_server,
+    push_v1,
     row,
     says,
 )
@@ -89,8 +90,8 @@ def test_an_appended_line_sends_the_last_stretch_alone(machine: Machine) -> None
 def test_bytes_that_the_server_has_are_not_sent_with_changed_rows(machine: Machine) -> None:
     machine.push()
     first, second, third = two_frames()
-    rows = {"messages": [says(10, "tenth", is_copy=1)]}
-    machine.local.put("a", [first, second, third._replace(rows=rows, rows_digest=b"new")])
+    third = frame(10, third.data, messages=[says(10, "tenth", is_copy=1)])
+    machine.local.put("a", [first, second, third])
     report = machine.push()
     assert report.frames == 1
     assert report.size < 400
@@ -110,6 +111,49 @@ def test_bytes_that_the_server_has_are_not_sent_with_changed_rows(machine: Machi
 def test_a_rewrite_leaves_nothing_of_before(machine: Machine, frames: list[MadeFrame]) -> None:
     machine.push()
     machine.local.put("a", frames)
+    machine.push()
+
+
+def test_lines_behind_many_send_their_own_rows_alone(machine: Machine) -> None:
+    """Also where rows before them disappeared or changed: then from there on."""
+    lines = [says(n, f"line {n}") for n in range(100)]
+
+    def pushed(*rows: tuple[object, ...]) -> int:
+        machine.local.put("long", [frame(0, b"%d" % len(rows), messages=list(rows))])
+        return machine.push().rows
+
+    machine.push()
+    assert pushed(*lines) == 100
+    assert pushed(*lines, says(100, "more")) == 5
+    assert pushed(*lines, says(100, "more"), says(101, "and more")) == 6
+    assert pushed(*lines[:70], *lines[71:]) == 99 - 64
+    assert pushed(*lines[:64]) == 0
+    assert pushed(says(0, "anew"), *lines[1:64]) == 64
+
+
+def test_rows_disappear_from_a_table_that_has_no_others(machine: Machine) -> None:
+    call = row("tool_calls", byte_offset=5, row_no=0, name="Bash")
+    link = row("links", byte_offset=25, row_no=0, url="https://example.org")
+    said = [says(0, "said")]
+    for frames in (
+        [frame(0, b"all", messages=said, tool_calls=[call], links=[link])],
+        [frame(0, b"1", messages=said), frame(20, b"2", links=[link])],
+        [frame(0, b"1", messages=said), frame(20, b"3")],
+        [frame(0, b"1", messages=said, tool_calls=[call])],
+        [frame(0, b"1", messages=[says(0, "other")])],
+    ):
+        machine.local.put("a", frames)
+        machine.push(limits=Limits(rows=1))
+
+
+def test_what_an_older_program_pushed_is_continued(machine: Machine) -> None:
+    push_v1(machine.connection, machine.local, machine.memory)
+    assert on_server(machine.connection, machine.memory.uuid) == expected(machine.local)
+    assert machine.push(is_full=True).frames == 0
+    machine.local.put("a", two_frames()[:2])
+    push_v1(machine.connection, machine.local, machine.memory)
+    assert machine.push(is_full=True).frames == 0
+    machine.local.put("b", [frame(0, b"more", messages=[says(0, "other"), says(5, "more")])])
     machine.push()
 
 
@@ -147,7 +191,7 @@ def test_a_call_that_is_late_or_repeated_does_nothing(machine: Machine) -> None:
     assert known is not None
     late = (known.origin_id, known.version - 1, known.nonce)
     assert not machine.server.files(*late, [{"file_key": b"new"}])[0].applied
-    assert not machine.server.push(*late, [], [], {}, {}).applied
+    assert not machine.server.push(*late, b"[]", [], {}, {}).applied
     assert not machine.server.forget(*late, list(machine.local.contents)).applied
     assert on_server(machine.connection, machine.memory.uuid) == expected(machine.local)
     assert machine.version == known.version

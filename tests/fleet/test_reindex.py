@@ -174,7 +174,7 @@ def test_a_late_call_of_the_machine_does_nothing(laptop: Machine) -> None:
     reindex()
     before = there(laptop)
     late = (known.origin_id, known.version, known.nonce)
-    assert not server.push(*late, [], [], {}, {}).applied
+    assert not server.push(*late, b"[]", [], {}, {}).applied
     assert not server.forget(*late, [file.file_key for file in server.files_of(late[0])]).applied
     assert there(laptop) == before
 

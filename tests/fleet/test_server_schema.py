@@ -14,15 +14,13 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
-from tests.support.fleet import MadeLocal, MadeMemory, frame, says
+from tests.support.fleet import MadeLocal, MadeMemory, frame, push_v1, says
 from tests.support.postgres import Postgres, programs
 
 from assoc_ingest.errors import FleetError
 from assoc_ingest.fleet import administration, server
-from assoc_ingest.fleet.projection import KEYED
 from assoc_ingest.fleet.push import push
 from assoc_ingest.fleet.server import Server
 
@@ -120,17 +118,12 @@ def _change_code(monkeypatch: pytest.MonkeyPatch, before: str, after: str) -> No
     monkeypatch.setattr(server, "_script", lambda name: changed if name == "code" else script(name))
 
 
-_NEWER = {"notes"}
-"""Keyed tables that the old server does not have."""
-
-
 def test_an_old_server_becomes_what_a_new_one_is(empty_database: str, postgres: Postgres) -> None:
     with _connected(empty_database) as old:
         old.execute(zstd.decompress(_OLD.read_bytes()))
         local, memory = MadeLocal(), MadeMemory()
         local.put("a", [frame(0, b"bytes", messages=[says(0, "said here")])])
-        with patch("tests.support.fleet.KEYED", [one for one in KEYED if one.name not in _NEWER]):
-            push(Server(old), local, memory)  # as a program of that time
+        push_v1(old, local, memory)
         with pytest.raises(FleetError, match="remote migrate"):
             server.check(old)
         administration.make_text_index(old)

@@ -9,9 +9,9 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from assoc_ingest.fleet.projection import FILES, KEYED, PLACED, TABLES, Cursor
-from assoc_ingest.fleet.push import push
-from assoc_ingest.fleet.server import Server
+from assoc_ingest.fleet.projection import FILES, KEYED, PLACED, TABLES, Cursor, digested
+from assoc_ingest.fleet.push import push, row_of
+from assoc_ingest.fleet.server import Server, as_json
 
 _tables = {table.name: table for table in TABLES}
 _EMPTY = {"integer": 0, "bigint": 0, "double precision": 0.0, "bytea": b"", "text": ""}
@@ -26,6 +26,7 @@ class MadeFrame(NamedTuple):
     digest: bytes
     rows: dict[str, list[tuple[object, ...]]]
     rows_digest: bytes
+    row_starts: list[int]
 
 
 class MadeContent(NamedTuple):
@@ -58,7 +59,7 @@ def row(table: str, **values: object) -> tuple[object, ...]:
 def frame(start: int, data: bytes | None, **rows: list[Any]) -> MadeFrame:
     """A frame whose digests are those of its content."""
     digest = sha256(data or b"").digest()
-    return MadeFrame(start, None, data, digest, rows, sha256(repr(rows).encode()).digest())
+    return MadeFrame(start, None, data, digest, rows, *digested(rows, start))
 
 
 def _complete(frames: Iterable[MadeFrame]) -> Iterator[MadeFrame]:
@@ -148,6 +149,41 @@ class MadeMemory:
 
     def save(self) -> None:
         """Nothing outlives this object."""
+
+
+def push_v1(connection: Any, local: MadeLocal, memory: MadeMemory) -> None:
+    """Push everything through the first version of the calls, as an older program does."""
+    server = Server(connection)
+    known = server.hello(memory.uuid)
+    if known is None:
+        memory.nonces.append(str(uuid4()))
+        server.register(memory.uuid, memory.label, memory.db_uuid, memory.nonces[-1])
+        known = server.hello(memory.uuid)
+    assert known is not None
+    contents = list(local.contents.values())
+    now = (known.origin_id, known.version, memory.nonces[-1])
+    attributes = [row_of(FILES, content.attributes) for content in contents]
+    answer, numbers = server.files(*now, attributes)
+    frames, ranges, rows = [], [], dict[str, list[Any]]()
+    for number, content in zip(numbers, contents, strict=True):
+        for made in content.frames:
+            ranges.append({"file_no": number, "start": made.start, "end": made.end})
+            frames.append((number, made.start, False, made.data, made.digest, made.rows_digest))
+            for name, some in made.rows.items():
+                rows.setdefault(name, []).extend(
+                    row_of(_tables[name], values, file_no=number) for values in some
+                )
+    for name, some in local.sets.items():
+        rows[name] = [row_of(_tables[name], values, digest=b"") for values in some]
+    columns = [list(column) for column in zip(*frames, strict=True)]
+    connection.execute(
+        """select assoc.push_v1(%s, %s, %s, %s, %b::int[], %b::bigint[], %b::boolean[],
+            %b::bytea[], %b::bytea[], %b::bytea[], %b::text[], %b::text[]::json[], '{}')""",
+        (
+            *(known.origin_id, answer.version, memory.nonces[-1], as_json(ranges), *columns),
+            *(list(rows), [as_json(some) for some in rows.values()]),
+        ),
+    )
 
 
 def expected(local: MadeLocal) -> dict[str, list[Any]]:

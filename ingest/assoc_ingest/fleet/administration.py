@@ -45,6 +45,7 @@ from .pull import Pull, Wanted, came_back, files_there, give_keys, same_files
 from .push import Limits, Preview, Report, Retained, introduced, preview, push, push_again
 from .search import Central
 from .server import (
+    FileThere,
     Known,
     KnownFile,
     Origin,
@@ -203,14 +204,12 @@ def _derived(reader: sqlite3.Connection, there: sqlite3.Connection, origin_id: i
 class _Rewriting(Server):
     """A server whose digests of rows do not count, because all rows are to be written."""
 
-    def frames(
-        self, origin_id: int, numbers: Sequence[int]
-    ) -> dict[int, dict[int, tuple[bytes, bytes]]]:
+    def frames(self, origin_id: int, keys: Sequence[bytes]) -> dict[bytes, FileThere]:
         """Return the frames of files, without the digests of their rows."""
-        found = super().frames(origin_id, numbers)
+        there = super().frames(origin_id, keys)
         return {
-            number: {start: (digest, b"") for start, (digest, _) in frames.items()}
-            for number, frames in found.items()
+            key: FileThere(no, {start: (digest, b"") for start, (digest, _) in frames.items()})
+            for key, (no, frames) in there.items()
         }
 
 

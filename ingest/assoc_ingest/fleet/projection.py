@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -312,6 +313,9 @@ VERSION = REVISED
 """The version of the rules: when it changes, the next push compares everything."""
 
 Row = tuple[Any, ...]
+
+Rows = dict[str, list[Row]]
+"""Rows by table."""
 
 _OF_SEVERAL_LINES = {"prompts", "links", "plans", "todos", "inbox_items"}
 """Tables whose rows may contain text of other lines or files."""
@@ -858,7 +862,8 @@ def keyed_rows(table: Table, scope: Scope) -> str:
 # On the server, a file consists of its attributes and its frames, each with compressed bytes and
 # the rows that begin in it. A frame ends where the next one begins, so that no row is between two
 # frames; the last frame has no end. Two digests show whether a frame differs from the server's: one
-# of its compressed bytes, and one of its rows.
+# of its compressed bytes, and one of its rows. The latter consists of digests of pieces of some
+# lines each, so that a new line sends the rows of the last piece, and not of the whole frame.
 #
 # Counts of a whole file (`line_types`) change with every line. They travel in a separate frame that
 # begins at -1, so that a new line does not send the first megabyte of a transcript again.
@@ -898,8 +903,11 @@ class Frame(NamedTuple):
     data: bytes | None
     """None: there are no archived bytes, or they cannot be masked."""
     digest: bytes
-    rows: dict[str, list[tuple[Any, ...]]]
+    rows: Rows
     rows_digest: bytes
+    """The digests of the pieces of its rows (`digested`), one after the other."""
+    row_starts: list[int]
+    """Where each piece begins, and where the last one ends."""
 
 
 class FileContent(NamedTuple):
@@ -984,20 +992,21 @@ class Local:
     def keyed(self, since: int | None) -> Iterator[KeyedSet]:
         """Yield the keyed tables that changed after `since`; all of them if it is None.
 
-        `sources` is always among them: the time of the last sync is not recorded as a change.
+        All `sources` are always among them: the time of the last sync is not recorded as a change.
         """
         for table in KEYED:
             changed = self._changed_ids(table.name, since)
-            if changed is not None and not changed:
+            takes_all = changed is None or table.name == "sources"
+            if not takes_all and not changed:
                 continue
-            ids = None if changed is None else json.dumps(changed)
+            ids = None if takes_all else json.dumps(changed)
             rows = self.connection.execute(keyed_rows(table, self.scope), {"ids": ids})
             masked = self.masks.rows(table, cleaned(table, map(tuple, rows)))
             yield KeyedSet(table.name, list(masked), changed is None)
 
     def _changed_ids(self, table: str, since: int | None) -> list[int] | None:
         """Return the ids of changed rows; None: compare all, because one may have been removed."""
-        if since is None or table == "sources":
+        if since is None:
             return None
         rows = self.connection.execute(
             "select distinct row_id from changed_rows where change_id > ? and name = ?",
@@ -1048,14 +1057,16 @@ def _frames(
 def _masked(frame: Frame, masks: FileMasks, end: int) -> Frame:
     stored = archive.Frame(frame.start, end, frame.data or b"")
     data, rows = masks.applied(stored, frame.rows, is_last=frame.end is None)
-    return Frame(
-        frame.start, frame.end, data, sha256(data or b"").digest(), rows, rows_digest(rows)
-    )
+    return _made(frame.start, frame.end, data, rows)
 
 
 def _frame(start: int, end: int | None, data: bytes | None, placed: list[_Rows]) -> Frame:
     found = {rows.name: taken for rows in placed if (taken := rows.before(end))}
-    return Frame(start, end, data, sha256(data or b"").digest(), found, rows_digest(found))
+    return _made(start, end, data, found)
+
+
+def _made(start: int, end: int | None, data: bytes | None, rows: Rows) -> Frame:
+    return Frame(start, end, data, sha256(data or b"").digest(), rows, *digested(rows, start))
 
 
 class _Rows:
@@ -1135,11 +1146,31 @@ def cleaned(table: Table, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any
         yield tuple(values)
 
 
-def rows_digest(rows: dict[str, list[tuple[Any, ...]]]) -> bytes:
-    """Return the digest of the rows of a frame."""
-    digest = sha256()
+# -- digests -------------------------------------------------------------------------------------
+
+
+_PIECE = 32
+"""Rows after which the next line begins another piece."""
+
+DIGEST_SIZE = sha256().digest_size
+
+
+def digested(rows: Rows, start: int) -> tuple[bytes, list[int]]:
+    """Return the digests of the pieces of a frame's rows, and where pieces begin and the last ends.
+
+    Which rows are in a piece depends only on those before and in it.
+    """
+    counts = Counter(row[0] for of_table in rows.values() for row in of_table)
+    starts, size, end = [start], 0, start
+    for place in sorted(counts):
+        if size >= _PIECE:
+            starts.append(end)
+            size = 0
+        size += counts[place]
+        end = place + 1
+    pieces = [sha256() for _ in starts] if counts else []
     for table in sorted(rows):
-        digest.update(table.encode())
         for row in rows[table]:
-            digest.update(repr(row).encode("utf-8", "surrogatepass"))
-    return digest.digest()
+            piece = pieces[bisect_right(starts, row[0]) - 1]
+            piece.update(f"{table}{row!r}".encode("utf-8", "surrogatepass"))
+    return b"".join(piece.digest() for piece in pieces), [*starts, end] if counts else starts

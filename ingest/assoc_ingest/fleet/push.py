@@ -21,7 +21,9 @@ from ..terminal import table, table_width
 from .projection import (
     BY_NAME,
     COUNTS_START,
+    DIGEST_SIZE,
     FILES,
+    PLACED,
     Cursor,
     Local,
     Table,
@@ -30,9 +32,8 @@ from .server import (
     Answer,
     Known,
     KnownFile,
-    Range,
     Row,
-    SentFrame,
+    SentStretch,
     Server,
     as_json_bytes,
     key_text,
@@ -192,6 +193,8 @@ class Stretch(NamedTuple):
     """Its new content: a frame of the projection."""
     has_bytes: bool
     """Does the server have these bytes? Then only rows differ."""
+    rows_start: int
+    """The first place at which rows differ."""
 
 
 def stretches(frames: Iterable[Any], there: dict[int, tuple[bytes, bytes]]) -> Iterator[Stretch]:
@@ -201,7 +204,17 @@ def stretches(frames: Iterable[Any], there: dict[int, tuple[bytes, bytes]]) -> I
         digest, rows_digest = there.get(frame.start, (b"", b""))
         is_same = digest == frame.digest and rows_digest == frame.rows_digest
         if not is_same or _lie_between(starts, frame.start, frame.end):
-            yield Stretch(frame.start, frame.end, frame, digest == frame.digest)
+            rows_start = _first_difference(frame, rows_digest)
+            yield Stretch(frame.start, frame.end, frame, digest == frame.digest, rows_start)
+
+
+def _first_difference(frame: Any, rows_digest: bytes) -> int:
+    """Return where the first piece of rows begins that the server has not, or where all end."""
+    for number, place in enumerate(frame.row_starts):
+        piece = slice(number * DIGEST_SIZE, (number + 1) * DIGEST_SIZE)
+        if frame.rows_digest[piece] != rows_digest[piece]:
+            return int(place)
+    return int(frame.row_starts[-1])
 
 
 def _lie_between(starts: list[int], start: int, end: int | None) -> bool:
@@ -213,29 +226,39 @@ def _lie_between(starts: list[int], start: int, end: int | None) -> bool:
 # The payload of the next call, already as JSON, so that its size is known.
 
 
+_BITS = {table.name: 1 << number for number, table in enumerate(PLACED)}
+
+
 @dataclass
 class Payload:
-    """Stretches of files and keyed rows. `size` is in bytes of frames and JSON."""
+    """Files, stretches of them, and keyed rows. `size` is in bytes of frames and JSON."""
 
-    ranges: list[Range] = field(default_factory=list)
-    frames: list[SentFrame] = field(default_factory=list)
+    files: list[bytes] = field(default_factory=list)
+    stretches: list[SentStretch] = field(default_factory=list)
     rows: dict[str, list[bytes]] = field(default_factory=dict)
     gone: dict[str, list[Row]] = field(default_factory=dict)
     count: int = 0
     size: int = 0
 
+    def add_file(self, attributes: Row) -> None:
+        data = as_json_bytes(attributes)
+        self.files.append(data)
+        self.count += 1
+        self.size += len(data)
+
     def add_stretch(self, file_no: int, stretch: Stretch) -> None:
-        frame = stretch.frame
-        self.ranges.append(Range(file_no, stretch.start, stretch.end))
+        frame, place = stretch.frame, stretch.rows_start
         for name, rows in frame.rows.items():
             for values in rows:
-                self.add_row(name, row_of(BY_NAME[name], values, file_no=file_no))
+                if values[0] >= place:
+                    self.add_row(name, row_of(BY_NAME[name], values, file_no=file_no))
         data = None if stretch.has_bytes else frame.data
         self.size += len(data or b"")
-        self.frames.append(
-            SentFrame(
-                *(file_no, frame.start, stretch.has_bytes, data),
-                *(frame.digest, frame.rows_digest),
+        tables = sum(_BITS[name] for name in frame.rows)
+        self.stretches.append(
+            SentStretch(
+                *(file_no, stretch.start, place, stretch.end, tables),
+                *(data, frame.digest, frame.rows_digest),
             )
         )
 
@@ -251,7 +274,10 @@ class Payload:
 
     def is_empty(self) -> bool:
         """Would a call do nothing?"""
-        return not (self.ranges or self.rows or self.gone)
+        return not (self.files or self.stretches or self.rows or self.gone)
+
+    def files_as_json(self) -> bytes:
+        return b"[%s]" % b",".join(self.files)
 
     def rows_as_json(self) -> dict[str, bytes]:
         return {name: b"[%s]" % b",".join(some) for name, some in self.rows.items()}
@@ -374,7 +400,8 @@ _NOTHING_ALLOWED = (
 # 1. Ask the server for its version of this machine. If that is the one of the last push, only later
 #    changes are compared; otherwise everything is. Equal data is never sent.
 # 2. Delete on the server what was forgotten here, before anything else.
-# 3. Send the attributes of files, then the stretches of each file whose digests differ.
+# 3. Send the attributes of files, and the stretches of each file whose digests differ. A new file
+#    first gets its number.
 # 4. Send the keyed rows, and delete those that no file names any more.
 #
 # A call that finds an unexpected version applies nothing: another call came first, or this one is
@@ -546,17 +573,27 @@ class _Push:
 
     def _push_files(self, some: list[Any]) -> None:
         contents = [self.local.content(file) for file in some]
-        attributes = [row_of(FILES, content.attributes) for content in contents]
-        answer, numbers = self.server.files(*self._next(), attributes)
-        self._take(answer)
-        frames = self.server.frames(self.known.origin_id, numbers)
-        for number, content in zip(numbers, contents, strict=True):
+        there = self.server.frames(self.known.origin_id, [content.file_key for content in contents])
+        new = [content for content in contents if content.file_key not in there]
+        numbers = self._push_new_files(new) if new else {}
+        for content in contents:
             self._local_keys.add(content.file_key)
             self.report.files += 1
-            for stretch in stretches(content.frames, frames[number]):
+            if content.file_key in there:
+                self._payload.add_file(row_of(FILES, content.attributes))
+                number, frames = there[content.file_key]
+            else:
+                number, frames = numbers[content.file_key], {}
+            for stretch in stretches(content.frames, frames):
                 self._payload.add_stretch(number, stretch)
                 self.report.frames += 1
                 self._flush_if_full()
+
+    def _push_new_files(self, contents: list[Any]) -> dict[bytes, int]:
+        attributes = [row_of(FILES, content.attributes) for content in contents]
+        answer, numbers = self.server.files(*self._next(), attributes)
+        self._take(answer)
+        return {c.file_key: number for c, number in zip(contents, numbers, strict=True)}
 
     # -- keyed rows ----------------------------------------------------------------------------
 
@@ -604,7 +641,8 @@ class _Push:
             return
         started = monotonic()
         answer = self.server.push(
-            *self._next(), payload.ranges, payload.frames, payload.rows_as_json(), payload.gone
+            *(*self._next(), payload.files_as_json(), payload.stretches),
+            *(payload.rows_as_json(), payload.gone),
         )
         self._take(answer)
         self.limits.after(monotonic() - started)

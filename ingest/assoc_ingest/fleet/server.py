@@ -317,23 +317,29 @@ class Beginning(NamedTuple):
     """Is the first frame the only one?"""
 
 
-class SentFrame(NamedTuple):
-    """A frame of a call. `keep`: the server already has its bytes, and `data` is not sent."""
+class FileThere(NamedTuple):
+    """A file of a machine on the server."""
+
+    file_no: int
+    frames: dict[int, tuple[bytes, bytes]]
+    """The digests of each frame's bytes and rows, by its start."""
+
+
+class SentStretch(NamedTuple):
+    """A stretch of a file that a call replaces, with its frame."""
 
     file_no: int
     start: int
-    keep: bool
+    rows_start: int
+    """Rows before this place stay."""
+    end: int | None
+    """None: everything from `start` on."""
+    row_tables: int
+    """A bit for each table of PLACED that has rows in the stretch."""
     data: bytes | None
+    """None also if the server has these bytes."""
     digest: bytes
     rows_digest: bytes
-
-
-class Range(NamedTuple):
-    """A stretch of a file that a call replaces; `end` None: everything from `start` on."""
-
-    file_no: int
-    start: int
-    end: int | None
 
 
 class Server:
@@ -412,17 +418,16 @@ class Server:
         return [Beginning(*row) for row in cursor]
 
     @readable
-    def frames(
-        self, origin_id: int, numbers: Sequence[int]
-    ) -> dict[int, dict[int, tuple[bytes, bytes]]]:
-        """Return, for each of these files, the two digests of each frame by its start."""
-        frames: dict[int, dict[int, tuple[bytes, bytes]]] = {number: {} for number in numbers}
+    def frames(self, origin_id: int, keys: Sequence[bytes]) -> dict[bytes, FileThere]:
+        """Return the number and the frames of those of these files that the server has."""
+        there: dict[bytes, FileThere] = {}
         cursor = self.connection.cursor(binary=True)
-        cursor.execute("select * from assoc.frames_v1(%s, %s::int[])", (origin_id, list(numbers)))
-        for file_no, start, digest, rows_digest in cursor:
-            if file_no in frames:
-                frames[file_no][start] = (digest, rows_digest)
-        return frames
+        cursor.execute("select * from assoc.frames_v2(%s, %b::bytea[])", (origin_id, list(keys)))
+        for key, file_no, start, digest, rows_digest in cursor:
+            file = there.setdefault(key, FileThere(file_no, {}))
+            if start is not None:
+                file.frames[start] = (digest, rows_digest)
+        return there
 
     @readable
     def keyed(self, origin_id: int, table: str) -> dict[tuple[str, ...], bytes]:
@@ -435,7 +440,7 @@ class Server:
     def files(
         self, origin_id: int, version: int, nonce: str, files: list[Row]
     ) -> tuple[Answer, list[int]]:
-        """Write the attributes of files; return their numbers."""
+        """Write the attributes of new files; return their numbers."""
         row = self._row(
             "select applied, version, nonce::text, numbers from assoc.files_v1(%s, %s, %s, %s)",
             (origin_id, version, nonce, as_json(files)),
@@ -451,20 +456,21 @@ class Server:
         origin_id: int,
         version: int,
         nonce: str,
-        ranges: Sequence[Range],
-        frames: Sequence[SentFrame],
+        files: bytes,
+        stretches: Sequence[SentStretch],
         rows: dict[str, bytes],
         gone: dict[str, list[Row]],
     ) -> Answer:
-        """Replace ranges of files, and write and delete keyed rows."""
-        columns = [list(column) for column in zip(*frames, strict=True)] or [[] for _ in range(6)]
+        """Write attributes of files, replace stretches of them, write and delete keyed rows."""
+        columns = list(map(list, zip(*stretches, strict=True))) or [[] for _ in SentStretch._fields]
         row = self._row(
-            """select applied, version, nonce::text from assoc.push_v1(
-                %s, %s, %s, %s, %b::int[], %b::bigint[], %b::boolean[],
-                %b::bytea[], %b::bytea[], %b::bytea[], %b::text[], %b::text[]::json[], %s)""",
+            """select applied, version, nonce::text from assoc.push_v2(
+                %s, %s, %s, %s::json, %b::int[], %b::bigint[], %b::bigint[], %b::bigint[],
+                %b::int[], %b::bytea[], %b::bytea[], %b::bytea[], %b::text[],
+                %b::text[]::json[], %s)""",
             (
-                *(origin_id, version, nonce, as_json([r._asdict() for r in ranges])),
-                *(*columns, list(rows), [text.decode() for text in rows.values()], as_json(gone)),
+                *(origin_id, version, nonce, files.decode(), *columns),
+                *(list(rows), [text.decode() for text in rows.values()], as_json(gone)),
             ),
         )
         return _short(Answer(*row))
