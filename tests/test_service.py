@@ -15,7 +15,7 @@ from tests.support.hostile import EVIL, SHELL
 from tests.test_every_command import LONG_NAME, harmful_in, touched_by
 
 from assoc_ingest import __main__ as program
-from assoc_ingest.sync.service import LAUNCHD, SYSTEMD, unit, unit_path
+from assoc_ingest.sync.service import LAUNCHD, PUSH, SYSTEMD, WATCH, unit, unit_path
 
 posix = pytest.mark.skipif(os.name != "posix", reason="of POSIX systems only")
 
@@ -153,7 +153,8 @@ def test_hostile_names_and_complaints_are_said_harmlessly(
         assert services("install", "--kind", kind) == 2
         assert "control characters" in services.err
         assert harmful_in(services.err) == []
-        monkeypatch.delenv("CLAUDE_CONFIG_DIR")
+        for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME"):  # some agents keep files there
+            monkeypatch.delenv(name)
         services.database = tmp_path / SHELL.partition("\n")[0].replace("/", "") / "assoc.db"
     said = ""
     for status in (0, 1):
@@ -207,6 +208,37 @@ def test_odd_names_are_quoted_as_systemd_reads_them() -> None:
     assert f'--db "{quoted.format("$$")}/assoc.db"\n' in text
     assert f'ReadWritePaths="{quoted.format("$")}"\n' in text
     assert 'Environment="CLAUDE_CONFIG_DIR=/a b/%%c"\n' in text
+
+
+@posix
+def test_the_service_that_pushes_is_one_of_its_own(services: Services) -> None:
+    services.answers("systemctl")
+    assert services("print", "--push", "--kind", SYSTEMD) == 0
+    shown = services.out
+    assert services("install", "--push", "--kind", SYSTEMD) == 0
+    paths = [unit_path(SYSTEMD, os.environ, service) for service in (WATCH, PUSH)]
+    assert paths[1].read_text() == shown
+    assert "-m assoc_ingest push --watch --yes --db" in shown
+    units = "assoc-ingest.service assoc-ingest-push.service"
+    assert services.was_asked()[1:] == [
+        f"systemctl --user enable {units}",
+        f"systemctl --user restart {units}",
+    ]
+    paths[1].write_text("changed")
+    paths[0].unlink()
+    assert services("install", "--push", "--kind", SYSTEMD) == 2
+    assert not paths[0].exists()  # both or none
+    assert services("install", "--kind", SYSTEMD) == 0
+    assert services("uninstall", "--kind", SYSTEMD) == 0
+    assert [path.exists() for path in paths] == [False, False]
+
+
+def test_the_service_that_pushes_knows_where_passwords_are_and_none_of_them() -> None:
+    given = {"PGPASSFILE": "/p", "PGPASSWORD": "secret", "CODEX_HOME": "/c", "PGSSLROOTCERT": ""}
+    agent = plistlib.loads(unit(LAUNCHD, ODD, given, PUSH).encode())
+    assert agent["EnvironmentVariables"] == {"PGPASSFILE": "/p"}
+    assert agent["Label"] != plistlib.loads(unit(LAUNCHD, ODD, given).encode())["Label"]
+    assert agent["StandardErrorPath"].endswith("push.log")
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")

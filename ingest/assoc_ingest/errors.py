@@ -56,6 +56,10 @@ class UsageError(AssocIngestError):
     code = "usage"
 
 
+class NothingAllowedError(UsageError):
+    """No project may leave this machine yet."""
+
+
 class AmbiguousHomeError(UsageError):
     """A directory that looks like the home of several agents."""
 

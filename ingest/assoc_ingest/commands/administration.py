@@ -9,7 +9,7 @@ import click
 
 from ..ask.output import say, write, write_lines
 from ..errors import UsageError
-from ..terminal import many, safe, safe_json, size, table, table_width
+from ..terminal import many, safe, safe_json, size, table, table_width, to_copy
 from .options import asks, confirmed, database_option, progress_in_bytes, yes_option
 
 if TYPE_CHECKING:
@@ -145,6 +145,47 @@ def add_device(
     write([f"{line}\n"])
 
 
+@click.command()
+@click.argument("label")
+@click.option("--login", help="Login of the machine; default: its label.")
+@click.option("--reader", "reads", is_flag=True, help="The login may also search and pull.")
+@click.option("--team", help="Only readers of this team see what the machine pushes.")
+@click.option("--all-projects", is_flag=True, help="Let the line allow all projects to leave.")
+@_destination_option
+@database_option
+def invite(
+    database: Path,
+    label: str,
+    login: str | None,
+    reads: bool,
+    team: str | None,
+    all_projects: bool,
+    destination: str | None,
+) -> None:
+    """Create a login for a new machine, and print the line that sets the machine up.
+
+    The line asks for the password, which is printed below it and shown only once: send the two to
+    the machine in different ways. No other login can use the label. Run this again for a new
+    password.
+
+    \b
+    Example:
+      assoc-ingest remote invite laptop --team web --reader
+    """
+    from ..fleet import devices
+    from ..fleet.administration import destination_of
+    from ..fleet.connect import connect
+
+    with connect(destination_of(database, destination)) as connection:
+        place, password = devices.invite(connection, label, login or label, reads=reads, team=team)
+    allowed = ("--all-projects",) if all_projects else ()
+    join = to_copy("assoc-ingest", "remote", "join", place, "--label", label, *allowed, "--service")
+    say("Run this line on the machine:")
+    write([f"assoc-ingest sync && {join}\n"])
+    say("It asks for this password:")
+    write([f"{password}\n"])
+
+
 @click.command("remove-device")
 @click.argument("login")
 @click.option("--data", is_flag=True, help="Also delete what its machines pushed.")
@@ -231,21 +272,24 @@ def remove_origin(
 
 
 @click.command()
+@click.option("--force", is_flag=True, help="End connections of machines that hold it up.")
 @_destination_option
 @database_option
-def migrate(database: Path, destination: str | None) -> None:
+def migrate(database: Path, destination: str | None, force: bool) -> None:
     """Update the schema of the server. Needs the owner of the schema.
+
+    Waits ten seconds for locks that others hold, then says who does.
 
     \b
     Example:
       assoc-ingest remote migrate
     """
-    from ..fleet import server
+    from ..fleet import devices, server
     from ..fleet.administration import destination_of
     from ..fleet.connect import connect
 
     with connect(destination_of(database, destination)) as connection:
-        applied = server.migrate(connection)
+        applied = devices.migrate_by_force(connection) if force else server.migrate(connection)
     say(f"Applied {', '.join(applied)}." if applied else "The server is up to date.")
 
 
@@ -382,7 +426,7 @@ def erase(database: Path, yes: bool, destination: str | None) -> int:
 
 
 SECTIONS = {
-    "Machines and logins": (list_devices, add_device, remove_device, remove_origin),
+    "Machines and logins": (list_devices, invite, add_device, remove_device, remove_origin),
     "The server": (health, migrate, index, reindex, erase),
 }
 """The commands by what they are about, for the help."""

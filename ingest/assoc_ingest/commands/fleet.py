@@ -415,6 +415,77 @@ def init(database: Path, destination: str, label: str | None) -> None:
         say("Next: assoc-ingest remote allow PROJECT")
 
 
+@remote.command()
+@click.argument("destination")
+@click.option("--label", help="Label of this machine; default: its host name.")
+@click.option(
+    "--allow", "allowed", multiple=True, metavar="DIRECTORY", help="Allow a project, repeatable."
+)
+@click.option("--all-projects", is_flag=True, help="Allow everything, as `remote allow` does.")
+@click.option("--service", "installs", is_flag=True, help="Then run `service install --push`.")
+@database_option
+def join(
+    database: Path,
+    destination: str,
+    label: str | None,
+    allowed: tuple[str, ...],
+    all_projects: bool,
+    installs: bool,
+) -> None:
+    """Set up this machine with the line that `remote invite` printed.
+
+    Asks for the password, checks it, and stores it in ~/.pgpass with mode 600, or in the file named
+    by PGPASSFILE or ASSOC_FLEET_PASSWORD_FILE. Without a terminal, reads it from standard input.
+    Nothing is sent until you allow a project.
+
+    \b
+    Example:
+      assoc-ingest remote join postgresql://laptop@db.example.org/fleet --label laptop --service
+    """
+    from ..fleet.administration import set_up
+    from ..fleet.connect import shown
+    from ..fleet.passwords import new_parameters, save_password
+    from ..fleet.projection import known_paths
+    from ..fleet.state import changing
+
+    new_parameters(destination)  # raises before the password is asked for
+    reader = reading(database)
+    paths = [path for given in allowed for path in known_paths(reader, given)]
+    say(f"Stored the password in {save_password(destination, _password(shown(destination)))}.")
+    state, _ = set_up(database, destination, label)
+    if paths or all_projects:
+        with changing(database) as state:
+            state.allow(paths)
+            if all_projects:
+                state.allow_all()
+    say(f"This machine is {state.label} on {shown(destination)}. Nothing was sent.")
+    if not state.all_projects and not state.allowed:
+        say("Next: assoc-ingest remote allow PROJECT")
+    if installs:
+        _install_services(database)
+    else:
+        say("To push: assoc-ingest push, or at every login: assoc-ingest service install --push")
+
+
+def _password(destination: str) -> str:
+    import sys
+
+    if sys.stdin.isatty():
+        asked: str = click.prompt(f"Password for {safe(destination)}", hide_input=True, err=True)
+        return asked
+    return sys.stdin.readline().rstrip("\r\n")
+
+
+def _install_services(database: Path) -> None:
+    import os
+
+    from ..sync import service
+
+    kind, both = service.kind_here(), (service.WATCH, service.PUSH)
+    for line in service.install(kind, database.absolute(), os.environ, both, force=False):
+        say(line)
+
+
 remote.add_command(allow)
 remote.add_command(disallow)
 for _commands in SECTIONS.values():

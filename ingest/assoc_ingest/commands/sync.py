@@ -171,7 +171,7 @@ def _chosen(context: click.Context, _: click.Parameter, value: str | None) -> st
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def service() -> None:
-    """Install `watch` as a user service (systemd, launchd).
+    """Install `watch`, and `push --watch`, as user services (systemd, launchd).
 
     print shows the systemd unit or launchd agent, install writes and starts it, uninstall stops and
     removes it.
@@ -180,13 +180,15 @@ def service() -> None:
     Examples:
       assoc-ingest service print
       assoc-ingest service install
+      assoc-ingest service install --push
     """
 
 
 @service.command("print")
+@click.option("--push", "pushes", is_flag=True, help="The service that pushes, not `watch`.")
 @_kind_option
 @database_option
-def print_unit(kind: str, database: Path) -> None:
+def print_unit(kind: str, database: Path, pushes: bool) -> None:
     """Print what `install` would write.
 
     \b
@@ -194,17 +196,22 @@ def print_unit(kind: str, database: Path) -> None:
       assoc-ingest service print --kind launchd
     """
     from ..ask.output import write
-    from ..sync.service import unit
+    from ..sync.service import PUSH, WATCH, unit
 
-    write([unit(kind, database.absolute(), os.environ)], is_exact=True)
+    text = unit(kind, database.absolute(), os.environ, PUSH if pushes else WATCH)
+    write([text], is_exact=True)
 
 
 @service.command()
+@click.option("--push", "pushes", is_flag=True, help="Also push after every sync, as a service.")
 @click.option("--force", is_flag=True, help="Overwrite an existing unit that differs.")
 @_kind_option
 @database_option
-def install(kind: str, database: Path, force: bool) -> None:
+def install(kind: str, database: Path, pushes: bool, force: bool) -> None:
     """Write the unit and start the service.
+
+    With --push, a second service runs `push --watch`, after `remote init` or `remote join`. It
+    waits until a project is allowed to leave.
 
     \b
     Example:
@@ -213,14 +220,15 @@ def install(kind: str, database: Path, force: bool) -> None:
     from ..ask.output import say
     from ..sync import service as services
 
-    for line in services.install(kind, database.absolute(), os.environ, force=force):
+    chosen = (services.WATCH, services.PUSH) if pushes else (services.WATCH,)
+    for line in services.install(kind, database.absolute(), os.environ, chosen, force=force):
         say(line)
 
 
 @service.command()
 @_kind_option
 def uninstall(kind: str) -> None:
-    """Stop the service and remove the unit. The database is kept.
+    """Stop the services and remove their units. The database is kept.
 
     \b
     Example:

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID, uuid4
 
 from .. import sql
-from ..errors import AssocIngestError, BusyError, FleetError, NotFoundError, UsageError
+from ..errors import (
+    AssocIngestError,
+    BusyError,
+    FleetError,
+    NotFoundError,
+    NothingAllowedError,
+    UsageError,
+)
 from ..files.exclusions import OUTSIDE_ARCHIVE
 from ..source import LOG
 from ..store import changes, database
@@ -687,7 +694,7 @@ def _sending(database: Path, masks: Masks) -> Iterator[tuple[State, Local]]:
     with closing(open_reader(database)) as reader:
         state = state_of(database)
         if not state.all_projects and not state.allowed:
-            raise UsageError(
+            raise NothingAllowedError(
                 "Nothing may leave this machine yet: run `assoc-ingest remote allow PROJECT`, or "
                 "`remote allow --all-projects`."
             )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import BusyError, FleetError, NotFoundError, UsageError
-from .connect import readable
+from .connect import SENTENCES, readable
+from .passwords import url
+from .server import migrate
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -76,6 +79,9 @@ _LIMITS = {
 
 _ATTEMPTS = 50
 """How often connections of a login are looked for that end late: 5 seconds."""
+
+_MIGRATIONS = 5
+"""How often a migration is tried that others hold up."""
 
 
 def check_name(name: str) -> None:
@@ -190,6 +196,37 @@ def _set_team(
         connection.execute("insert into assoc.team_readers values (%s, %s)", (team, name))
 
 
+@readable
+def invite(
+    connection: Connection[Any], label: str, login: str, *, reads: bool, team: str | None
+) -> tuple[str, str]:
+    """Create a login for a machine with this label, and reserve the label for it.
+
+    Return its destination, and its new password.
+    """
+    if not _label.fullmatch(label):
+        raise UsageError(SENTENCES["origins_label_plain"])
+    with connection.transaction():
+        connection.execute(
+            "insert into assoc.labels (label, role_name) values (%s, %s) on conflict do nothing",
+            (label, login),
+        )
+        row = connection.execute(
+            "select role_name::text from assoc.labels where label = %s", (label,)
+        ).fetchone()
+        if row is None or row[0] != login:
+            raise UsageError(
+                f"The label {label} belongs to the login {row and row[0]}: invite that one with "
+                "--login, choose another label, or first run `remote remove-origin`."
+            )
+        password = add_login(connection, login, pushes=True, reads=reads, team=team)
+    info = connection.info
+    return url(login, info.host, info.port, info.dbname), password
+
+
+_label = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+
+
 def password_line(connection: Connection[Any], name: str, password: str) -> str:
     """Return the line for the password file of the machine."""
     info = connection.info
@@ -254,6 +291,11 @@ def remove_login(connection: Connection[Any], name: str) -> Removed:
         except errors.DependentObjectsStillExist:
             is_dropped = False
     with connection.transaction():
+        connection.execute(
+            "delete from assoc.labels l where role_name = %s"
+            " and not exists (select from assoc.origins o where o.label = l.label)",
+            (name,),
+        )
         connection.execute("delete from assoc.team_readers where role_name = %s", (name,))
         connection.execute("delete from assoc.logins where role_name = %s", (name,))
     return Removed(ended, is_dropped, labels_of(connection, name))
@@ -278,17 +320,24 @@ def end_connections(connection: Connection[Any], names: list[str]) -> int:
     for attempt in range(_ATTEMPTS):
         if attempt:
             connection.execute("select pg_sleep(0.1)")
-        rows = connection.execute(
-            "select pid, usename::text from pg_stat_activity"
-            " where usename::text = any (%s) and pid <> pg_backend_pid()",
-            (names,),
-        ).fetchall()
-        if not rows:
+        open_ones = _end_those_open(connection, names)
+        if not open_ones:
             return len(ended)
-        for pid, name in rows:
-            _terminate(connection, pid, name)
-            ended.add(pid)
+        ended |= open_ones
     raise BusyError(f"Connections of {', '.join(names)} do not end; try again later.")
+
+
+@readable
+def _end_those_open(connection: Connection[Any], names: list[str]) -> set[int]:
+    """Begin to end the connections of these logins; return their processes."""
+    rows = connection.execute(
+        "select pid, usename::text from pg_stat_activity"
+        " where usename::text = any (%s) and pid <> pg_backend_pid()",
+        (names,),
+    ).fetchall()
+    for pid, name in rows:
+        _terminate(connection, pid, name)
+    return {pid for pid, _ in rows}
 
 
 def _terminate(connection: Connection[Any], pid: int, name: str) -> None:
@@ -314,3 +363,27 @@ def _terminate(connection: Connection[Any], pid: int, name: str) -> None:
             ) from error
         finally:
             connection.execute(SQL("revoke {} from current_user").format(user))
+
+
+def migrate_by_force(connection: Connection[Any]) -> list[str]:
+    """Migrate, and end the connections of machines and readers that hold it up.
+
+    They may connect again before the locks are taken, so this is tried several times.
+    """
+    for _ in range(_MIGRATIONS):
+        try:
+            return migrate(connection)
+        except BusyError as error:
+            held_up = error
+            _end_those_open(connection, _logins(connection))
+    raise held_up
+
+
+@readable
+def _logins(connection: Connection[Any]) -> list[str]:
+    """Return the logins of machines and readers, none of which is that of an administrator."""
+    rows = connection.execute(
+        "select l.role_name::text from assoc.logins l join pg_roles r on r.rolname = l.role_name"
+        " where not (r.rolsuper or r.rolcreaterole) and r.rolname <> current_user"
+    )
+    return [name for (name,) in rows.fetchall()]

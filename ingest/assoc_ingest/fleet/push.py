@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
 from .. import terminal
-from ..errors import FleetError, UsageError, as_known
+from ..errors import FleetError, NothingAllowedError, UsageError, as_known
 from ..store.database import log_of, resolved
 from ..terminal import table, table_width
 from .projection import (
@@ -676,7 +676,8 @@ def _key(table: Table, row: Row) -> tuple[str, ...]:
 # A change shows in the size or time of the database file or its log. They are checked every two
 # seconds, so that many small batches become one push. After an error, the push is repeated after a
 # second, then after twice as long each time, up to five minutes: a laptop may be offline for days,
-# and a full disk or a busy database is temporary. If the fleet is not set up, watch ends at once.
+# and a full disk or a busy database is temporary. Until a project is allowed, it waits in the same
+# way. If the fleet is not set up, watch ends at once.
 
 
 _PAUSE = 2.0
@@ -709,7 +710,8 @@ def watch(
             report = push()
         except Exception as error:
             known = as_known(error)
-            if known is None or (pushed is None and isinstance(known, UsageError)):
+            is_allowed = not isinstance(known, NothingAllowedError)
+            if known is None or (pushed is None and is_allowed and isinstance(known, UsageError)):
                 raise
             if str(known) != last_error:
                 complain(f"{known} Trying again.")

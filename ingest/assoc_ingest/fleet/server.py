@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from zlib import crc32
@@ -149,7 +149,7 @@ def migrate(connection: Connection[Any]) -> list[str]:
     from psycopg.errors import UndefinedFunction, UndefinedObject, UndefinedTable
 
     _check_server(connection)
-    with connection.transaction():
+    with _holders_named(connection), connection.transaction():
         _take_lock(connection)
         applied = applied_migrations(connection)
         _check_newer(applied)
@@ -221,7 +221,29 @@ def _take_lock(connection: Connection[Any]) -> None:
         raise BusyError(
             f"The login {name} (process {pid}) holds the lock of migrations for more than "
             f"{_PATIENCE} seconds. If that is not another `remote migrate`, end it with: "
-            f"select pg_terminate_backend({pid})"
+            f"select pg_terminate_backend({pid}), or `remote migrate --force`"
+        ) from error
+
+
+@contextmanager
+def _holders_named(connection: Connection[Any]) -> Iterator[None]:
+    """Raise BusyError with the logins that use a table for too long which is to be changed."""
+    from psycopg.errors import LockNotAvailable
+
+    try:
+        yield
+    except LockNotAvailable as error:
+        rows = connection.execute(
+            "select distinct a.usename, a.pid from pg_locks l join pg_stat_activity a using (pid)"
+            " join pg_class c on c.oid = l.relation join pg_database d on d.oid = l.database"
+            " where d.datname = current_database() and l.granted and l.pid <> pg_backend_pid()"
+            " and c.relnamespace in (to_regnamespace('assoc'), to_regnamespace('assoc_read'))"
+            " order by 1, 2"
+        ).fetchall()
+        holders = ", ".join(f"{name} (process {pid})" for name, pid in rows) or "others"
+        raise BusyError(
+            f"For more than {_PATIENCE} seconds, tables that are to change were used by {holders}. "
+            "Try again, or end connections of machines with `remote migrate --force`."
         ) from error
 
 

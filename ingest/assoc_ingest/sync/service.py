@@ -1,7 +1,8 @@
-"""A user service that runs `watch`: a systemd unit or a launchd agent.
+"""User services that run `watch` and `push --watch`: systemd units or launchd agents.
 
-The unit names the database, and repeats the variables that say where agents keep their files,
-because a service does not see the environment of the user's shell. It runs with low priority,
+They are two, so that a sync never waits for the network and does not end with a push. A unit names
+the database, and repeats the variables that say where agents keep their files, or where passwords
+are, because a service does not see the environment of the user's shell. It runs with low priority,
 creates files with mode 0600, and under systemd can write only to the directory of the database.
 
 A unit that the user has changed is not overwritten. If the service manager cannot be reached (over
@@ -15,8 +16,9 @@ import plistlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import NotFoundError, UsageError
 from ..files.walk import variables_of_roots
@@ -25,14 +27,48 @@ from ..terminal import safe, to_copy
 
 SYSTEMD, LAUNCHD = "systemd", "launchd"
 
-_UNIT = "assoc-ingest.service"
-_LABEL = "assoc-ingest.watch"
 _TIMEOUT = 60  # seconds that a service manager may take
+
+
+class Service(NamedTuple):
+    """A service, and what managers call it."""
+
+    name: str
+    unit: str
+    label: str
+    about: str
+    arguments: tuple[str, ...]
+    variables: Callable[[Mapping[str, str]], dict[str, str]]
+    """What it needs of the user's environment."""
+
+
+def _of_connections(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that say where passwords and certificates are; they contain neither."""
+    return {name: environment[name] for name in _PLACES if environment.get(name)}
+
+
+_PLACES = (
+    *("ASSOC_FLEET_PASSWORD_FILE", "PGPASSFILE", "PGSERVICEFILE", "PGSYSCONFDIR"),
+    *("PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY"),
+)
+
+WATCH = Service(
+    *("watch", "assoc-ingest.service", "assoc-ingest.watch"),
+    "Keep the index of coding agents' conversations up to date",
+    ("watch",),
+    variables_of_roots,
+)
+PUSH = Service(
+    *("push", "assoc-ingest-push.service", "assoc-ingest.push"),
+    "Push allowed conversations of coding agents to the server",
+    ("push", "--watch", "--yes"),
+    _of_connections,
+)
 
 _SYSTEMD_UNIT = """\
 # Written by: assoc-ingest service install
 [Unit]
-Description=Keep the index of coding agents' conversations up to date
+Description={about}
 
 [Service]
 ExecStart={command}
@@ -62,21 +98,25 @@ def kind_here() -> str:
     )
 
 
-def unit(kind: str, database: Path, environment: Mapping[str, str]) -> str:
-    """Return the text of the service that keeps `database`, an absolute path, up to date."""
+def unit(
+    kind: str, database: Path, environment: Mapping[str, str], service: Service = WATCH
+) -> str:
+    """Return the text of a service for `database`, an absolute path."""
     # Without -P, modules in the directory in which the service is started could be imported.
-    command = [sys.executable, "-P", "-m", "assoc_ingest", "watch", "--db", str(database)]
-    repeated = variables_of_roots(environment)
+    program = [sys.executable, "-P", "-m", "assoc_ingest"]
+    command = [*program, *service.arguments, "--db", str(database)]
+    repeated = service.variables(environment)
     if kind == SYSTEMD:
         variables = (_quoted(f"{name}={value}") for name, value in repeated.items())
         return _SYSTEMD_UNIT.format(
+            about=service.about,
             command=" ".join(_quoted(word).replace("$", "$$") for word in command),
             environment="".join(f"Environment={variable}\n" for variable in variables),
             directory=_quoted(str(database.parent)),
         )
-    log = str(database.with_name("watch.log"))
+    log = str(database.with_name(f"{service.name}.log"))
     agent = {
-        "Label": _LABEL,
+        "Label": service.label,
         "ProgramArguments": command,
         "EnvironmentVariables": repeated,
         "RunAtLoad": True,
@@ -98,60 +138,81 @@ def unit(kind: str, database: Path, environment: Mapping[str, str]) -> str:
         ) from None
 
 
-def unit_path(kind: str, environment: Mapping[str, str]) -> Path:
+def unit_path(kind: str, environment: Mapping[str, str], service: Service = WATCH) -> Path:
     configured = environment.get("XDG_CONFIG_HOME", "")
     if kind == SYSTEMD and configured.startswith("/"):
-        return Path(configured) / "systemd" / "user" / _UNIT
+        return Path(configured) / "systemd" / "user" / service.unit
     above = home()
     if above is None:
         raise UsageError("Cannot determine your home directory for the service file: set HOME.")
     if kind == LAUNCHD:
-        return above / "Library" / "LaunchAgents" / f"{_LABEL}.plist"
-    return above / ".config" / "systemd" / "user" / _UNIT
+        return above / "Library" / "LaunchAgents" / f"{service.label}.plist"
+    return above / ".config" / "systemd" / "user" / service.unit
 
 
-def install(kind: str, database: Path, environment: Mapping[str, str], *, force: bool) -> list[str]:
-    """Write the unit and start the service; return the messages for the user.
+def install(
+    kind: str,
+    database: Path,
+    environment: Mapping[str, str],
+    services: Sequence[Service] = (WATCH,),
+    *,
+    force: bool,
+) -> list[str]:
+    """Write the units and start the services; return the messages for the user.
 
     Raises UsageError if a different unit exists, unless `force` says that it may be overwritten.
     """
-    path = unit_path(kind, environment)
-    text = unit(kind, database, environment)
-    if path.exists() and path.read_text("utf-8", "replace") != text and not force:
-        raise UsageError(
-            f"{path} already exists and differs from what would be installed. Compare it with "
-            "`assoc-ingest service print`, or overwrite it with --force."
-        )
-    was_there = path.exists()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, "utf-8")
+    texts = {service: unit(kind, database, environment, service) for service in services}
+    paths = {service: unit_path(kind, environment, service) for service in services}
+    for service, path in paths.items():
+        is_other = path.exists() and path.read_text("utf-8", "replace") != texts[service]
+        if is_other and not force:
+            raise UsageError(
+                f"{path} already exists and differs from what would be installed. Compare it with "
+                "`assoc-ingest service print`, or overwrite it with --force."
+            )
+    replaced = [service for service, path in paths.items() if path.exists()]
+    for service, path in paths.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(texts[service], "utf-8")
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the service needs it to start
     if kind == SYSTEMD:
-        commands = [_systemctl("daemon-reload"), _systemctl("enable", _UNIT)]
-        commands.append(_systemctl("restart", _UNIT))  # an older unit may be running
+        units = [service.unit for service in services]
+        commands = [_systemctl("daemon-reload"), _systemctl("enable", *units)]
+        commands.append(_systemctl("restart", *units))  # an older unit may be running
     else:
-        if was_there:  # launchd does not load it twice; it does not matter if unloading fails
-            _problem(["launchctl", "bootout", f"gui/{_user()}/{_LABEL}"])
-        commands = [["launchctl", "bootstrap", f"gui/{_user()}", str(path)]]
-    return [f"Wrote {path}.", *_run(commands, "The service is running and starts at every login.")]
+        for service in replaced:  # launchd does not load it twice; unloading may fail
+            _problem(["launchctl", "bootout", f"gui/{_user()}/{service.label}"])
+        commands = [
+            ["launchctl", "bootstrap", f"gui/{_user()}", str(path)] for path in paths.values()
+        ]
+    wrote = [f"Wrote {path}." for path in paths.values()]
+    what = "The service is running and starts" if len(wrote) == 1 else "Both services run and start"
+    return [*wrote, *_run(commands, f"{what} at every login.")]
 
 
 def uninstall(kind: str, environment: Mapping[str, str]) -> list[str]:
-    """Stop the service and remove its unit; return the messages for the user. Keeps the database.
+    """Stop the services and remove their units; return the messages for the user.
 
-    Raises NotFoundError if there is none.
+    Keeps the database. Raises NotFoundError if there is none.
     """
-    path = unit_path(kind, environment)
-    if not path.exists():
-        raise NotFoundError(f"No service is installed (looked at {path}).")
+    paths = {service: unit_path(kind, environment, service) for service in (WATCH, PUSH)}
+    installed = {service: path for service, path in paths.items() if path.exists()}
+    if not installed:
+        raise NotFoundError(f"No service is installed (looked at {paths[WATCH]}).")
     if kind == SYSTEMD:
-        stopped = _run([_systemctl("disable", "--now", _UNIT)], "The service was stopped.")
+        units = [service.unit for service in installed]
+        commands = [_systemctl("disable", "--now", *units)]
     else:
-        command = ["launchctl", "bootout", f"gui/{_user()}/{_LABEL}"]
-        stopped = _run([command], "The service was stopped.")
-    path.unlink()
+        commands = [
+            ["launchctl", "bootout", f"gui/{_user()}/{service.label}"] for service in installed
+        ]
+    stopped = _run(commands, "The service was stopped.")
+    for path in installed.values():
+        path.unlink()
     reloaded = _run([_systemctl("daemon-reload")], "") if kind == SYSTEMD else []
-    return [*stopped, f"Removed {path}. The database is kept.", *filter(None, reloaded)]
+    removed = [f"Removed {path}. The database is kept." for path in installed.values()]
+    return [*stopped, *removed, *filter(None, reloaded)]
 
 
 def _systemctl(*arguments: str) -> list[str]:
