@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 from assoc_ingest.sources import SOURCES
@@ -14,7 +13,11 @@ _PACKAGE = _ROOT / "ingest" / "assoc_ingest"
 
 def sources() -> str:
     """Return a table of the sources."""
-    return _table("source", ((name, _file_of(name)) for name in SOURCES))
+    lines = ["| source | | checked with |", "|---|---|---|"]
+    for name, source in SOURCES.items():
+        about = _promise(_file_of(name))
+        lines.append(f"| `{name}` | {about} | {source.checked or 'not known'} |")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def pages() -> str:
@@ -29,12 +32,6 @@ def pages() -> str:
 def _file_of(source: str) -> Path:
     place = _PACKAGE / "sources" / source
     return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-
-
-def _table(title: str, rows: Iterator[tuple[str, Path]]) -> str:
-    lines = [f"| {title} | |", "|---|---|"]
-    lines += [f"| `{name}` | {_promise(path)} |" for name, path in rows]
-    return "".join(f"{line}\n" for line in lines)
 
 
 def _promise(path: Path) -> str:

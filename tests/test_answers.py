@@ -92,6 +92,7 @@ def test_most_queries_have_an_answer_that_says_something() -> None:
         "unpriced_models",
         "forks",
         "issues_by_reason",
+        "issues_by_version",
         "list_issues",
         "list_notes",
         *OF_GIT,

@@ -796,6 +796,8 @@ def test_lines_of_unknown_types_are_reported_with_the_version_that_wrote_them(
         "2 kinds of lines are new in Claude Code 2.1.330: attachment of-tomorrow (1 line),"
         " of-tomorrow (2 lines)",
         "1 kind of line is new in Claude Code 2.1.331: of-next-week\\x1b[2J (1 line)",
+        "Claude Code 2.1.331 is newer than what its reader was checked with (1.0.0 to 2.1.330):"
+        " 1 conversation",
     ]
 
 

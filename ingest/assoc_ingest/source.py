@@ -320,6 +320,9 @@ class Source(Protocol):
     """Name of the home that the system keeps in each project's directory."""
     directory_in_home: str | None = None
     """Name of the home that the system keeps in the home of another one."""
+    checked: str | None = None
+    """The versions of the system with which its reader was checked, in words that end with the
+    newest: `1.0.0 to 2.1.330`; None: not known. A version that begins like it is as new."""
     known_lines: frozenset[str]
     """The types of lines that its reader knows, whatever it makes of them: `type`, or where the
     subtype matters, `type/subtype`. Lines of any other type are reported as new."""

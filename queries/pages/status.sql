@@ -83,3 +83,16 @@ from (
 ) n
 group by n.source, n.label, n.type, n.subtype, n.version
 order by n.source, n.type, n.subtype, n.version
+
+-- name: agent_versions
+-- Versions of agents
+-- How many conversations each version of an agent wrote last.
+select
+    r.kind as source,
+    s.agent_version as version,
+    count(*) as sessions
+from sessions s
+join sources r on r.id = s.source_id
+where s.agent_version is not null
+group by r.kind, s.agent_version
+order by r.kind, s.agent_version

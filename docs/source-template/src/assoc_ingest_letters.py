@@ -39,6 +39,7 @@ class Letters(AgentSource):
     contract = 1
     name = "letters"
     label = "Letters"
+    checked = "1.0 to 2.3"
     known_lines = frozenset[str]()
     variable, place = "LETTERBOX", ".letterbox"
     resume = ("quill", "--day", "{}")

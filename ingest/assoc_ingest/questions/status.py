@@ -39,6 +39,9 @@ class Status:
     """Sources that have conversations here, and that no installed package brings any more."""
     new_lines: list[_Row]
     """Types of lines that no reader knows, with the oldest version of the agent that wrote them."""
+    newer_versions: list[_Row]
+    """The newest version of an agent that is newer than those with which its reader was checked,
+    and how many conversations such versions wrote."""
     new_places: list[_Row]
     """Directories and databases in homes that no reader knows, with the newest version of the agent
     that was read there. They are not opened."""
@@ -94,7 +97,11 @@ class Status:
     @property
     def news(self) -> list[str]:
         """What no reader knows, in a sentence each."""
-        return [*sentences_of(self.new_lines), *sentences_of_places(self.new_places)]
+        return [
+            *sentences_of(self.new_lines),
+            *map(sentence_of_version, self.newer_versions),
+            *sentences_of_places(self.new_places),
+        ]
 
 
 @question(
@@ -131,6 +138,15 @@ def sentences_of(rows: list[_Row]) -> Iterator[str]:
         more = f" and {len(new) - _LISTED} more" if len(new) > _LISTED else ""
         are = "kind of line is" if len(new) == 1 else "kinds of lines are"
         yield safe(f"{len(new)} {are} new in {version}: {', '.join(named)}{more}")
+
+
+def sentence_of_version(row: _Row) -> str:
+    """Say that a version of an agent is newer than those with which its reader was checked."""
+    conversations = many(int(str(row["sessions"])), "conversation")
+    return safe(
+        f"{row['label']} {row['version']} is newer than what its reader was checked with"
+        f" ({row['checked']}): {conversations}"
+    )
 
 
 def sentences_of_places(rows: list[_Row]) -> Iterator[str]:

@@ -144,7 +144,7 @@ def _task_list(claim: Claim, lines: Iterable[Line]) -> list[Record]:
 class Cline(TaskSource):
     """The source of kind `cline`."""
 
-    name, label = "cline", "Cline"
+    name, label, checked = "cline", "Cline", "3.20 to 4.1.13"
     reader = _Task
     extension = "saoudrizwan.claude-dev"
     unread_places = (

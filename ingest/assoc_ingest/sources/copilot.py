@@ -455,6 +455,7 @@ class Copilot(AgentSource):
         *("agents", "history-session-state", "hooks", "ide", "pkg", "restart", "session-store.db"),
         *("skills",),
     )
+    checked = "0.0.342 to 1.0.102"
     known_lines = TYPES
     variable, place = "COPILOT_HOME", ".copilot"
     resume = ("copilot", "--resume={}")

@@ -506,6 +506,7 @@ class CopilotChat(AgentSource):
     """The source of kind `copilot_chat`."""
 
     name, label = "copilot_chat", "Copilot Chat"
+    checked = "0.42.0"
     known_lines = TYPES
     unread_places = ("History", "globalStorage", "profiles", "prompts", "snippets", "sync")
 

@@ -401,6 +401,7 @@ class Gemini(AgentSource):
     unread_places = (
         *("agents", "antigravity*", "commands", "extensions", "history", "policies", "skills"),
     )
+    checked = "0.61.0"
     known_lines = TYPES
     variable, below, place = "GEMINI_CLI_HOME", ".gemini", ".gemini"
     resume = ("gemini", "--resume", "{}")

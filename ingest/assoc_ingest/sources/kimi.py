@@ -300,7 +300,7 @@ def _is_directory(name: str) -> bool:
 class Kimi(AgentSource):
     """The source of kind `kimi`."""
 
-    name, label = "kimi", "Kimi CLI"
+    name, label, checked = "kimi", "Kimi CLI", "0.59 to 1.49.0"
     unread_places = ("bin", "imported_*", "plans", "plugins", "prompt-*", "skills", "user-*")
     known_lines = TYPES
     variable, place = "KIMI_SHARE_DIR", ".kimi"

@@ -509,6 +509,7 @@ class OpenCode(AgentSource):
     name = "opencode"
     label = "OpenCode"
     unread_places = ("bin", "log", "project", "repos", "snapshot", "tool-output", "worktree")
+    checked = "1.1.53, 1.2.6 and 1.18.33"
     known_lines = frozenset(["project", "session", "message", "part", "todo"])
     # The same on macOS and Windows.
     variable, below, place = "XDG_DATA_HOME", "opencode", ".local/share/opencode"

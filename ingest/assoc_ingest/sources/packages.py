@@ -110,6 +110,8 @@ def _checked(name: str, source: Any) -> Source:
         raise _RefusedError("it has no `label`")
     if not isinstance(getattr(source, "known_lines", None), frozenset):
         raise _RefusedError("its `known_lines` are not a frozenset")
+    if not isinstance(getattr(source, "checked", None), str | None):
+        raise _RefusedError("its `checked` is no text")
     if Source not in type(source).__mro__:
         raise _RefusedError("it is not derived from assoc_ingest.source.Source")
     return cast(Source, source)
@@ -121,7 +123,7 @@ def _said(error: BaseException) -> str:
 
 _FACTS = (
     *("is_agent", "lists_sessions", "retention_days", "reads_local_times", "unread_places"),
-    *("directory_of_projects", "directory_in_project", "directory_in_home", "database"),
+    *("checked", "directory_of_projects", "directory_in_project", "directory_in_home", "database"),
 )
 
 _TEXTS = (

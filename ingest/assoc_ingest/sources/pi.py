@@ -278,6 +278,7 @@ class Pi(AgentSource):
     name = "pi"
     label = "pi"
     unread_places = ("bin", "extensions", "git", "npm", "prompts", "skills", "themes", "tools")
+    checked = "0.73 to 0.74"
     known_lines = TYPES
     variable, place = "PI_CODING_AGENT_DIR", ".pi/agent"
     resume = ("pi", "--session", "{}")

@@ -275,14 +275,14 @@ def _bare(value: JSONObject) -> JSONObject:
 class Qwen(AgentSource):
     """The source of kind `qwen`."""
 
-    name = "qwen"
-    label = "Qwen Code"
+    name, label = "qwen", "Qwen Code"
     unread_places = (
         *("agents", "arena", "artifacts", "bin", "boards", "channels", "commands", "debug", "ide"),
         *("extension*", "file-history", "fork-profiles", "history", "insights", "locales", "plans"),
         *("memories", "output-styles", "rules", "sandbox", "scratch-workspaces", "skills", "tmp"),
         *("session*", "tasks", "team*", "todos", "updates", "usage", "workflows", "worktrees"),
     )
+    checked = "0.15.10 and 0.24.4"
     known_lines = TYPES
     variable, place = "QWEN_HOME", ".qwen"
     resume = ("qwen", "--resume", "{}")

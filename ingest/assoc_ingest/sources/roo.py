@@ -61,7 +61,7 @@ class _Task(TaskReader):
 class Roo(TaskSource):
     """The source of kind `roo`."""
 
-    name, label = "roo", "Roo Code"
+    name, label, checked = "roo", "Roo Code", "3.3 to 3.52.1"
     reader = _Task
     extension = "rooveterinaryinc.roo-cline"
     unread_places = ("cache", "puppeteer", "settings", "worktrees")

@@ -34,6 +34,7 @@ def facts(
     for row in sources:
         source = SOURCES.get(str(row["kind"]))
         row["package"] = source.package if source is not None else None
+        row["checked"] = source.checked if source is not None else None
     return {
         "database": str(database),
         "size": sum(path.stat().st_size for path in beside if path.exists()),
@@ -48,6 +49,7 @@ def facts(
         "unusable_sources": [unusable._asdict() for unusable in SOURCES.unusable],
         "absent_sources": sorted({str(row["kind"]) for row in sources} - SOURCES.keys()),
         "new_lines": _new_lines(connection),
+        "newer_versions": _newer_versions(connection),
         "new_places": _new_places(connection, sources) if has_disk else [],
         "pending": _pending(connection),
     }
@@ -81,6 +83,25 @@ def _new_lines(connection: sqlite3.Connection) -> list[_Row]:
             kept["lines"] = int(str(kept["lines"])) + int(str(row["lines"]))
             kept["version"] = min(filter(None, (kept["version"], row["version"])), key=_numbers)
     return sorted(found.values(), key=lambda row: (str(row["label"]), _numbers(row["version"])))
+
+
+def _newer_versions(connection: sqlite3.Connection) -> list[_Row]:
+    """Return of each source the newest version that its reader was not checked with, if any."""
+    found: dict[str, _Row] = {}
+    for row in sql.ask(connection, "pages/agent_versions"):
+        source = SOURCES.get(str(row["source"]))
+        words = (source.checked or "").split() if source is not None else []
+        if source is None or not words:
+            continue
+        checked, version = _numbers(words[-1]), _numbers(row["version"])
+        if version[: len(checked)] <= checked:
+            continue
+        about = {**row, "label": source.label, "checked": source.checked}
+        kept = found.setdefault(source.name, {**about, "sessions": 0})
+        sessions = int(str(kept["sessions"])) + int(str(row["sessions"]))
+        newest = max(kept, about, key=lambda one: _numbers(one["version"]))
+        found[source.name] = {**newest, "sessions": sessions}
+    return sorted(found.values(), key=lambda row: str(row["label"]))
 
 
 def _new_places(connection: sqlite3.Connection, sources: list[_Row]) -> list[_Row]:

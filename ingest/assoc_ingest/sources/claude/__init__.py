@@ -81,6 +81,7 @@ class Claude(Source):
         *("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills"),
         *("session-data", "statsig", "theassociate", "transcripts", "uploads", "worktrees"),
     )
+    checked = "1.0.0 to 2.1.330"
     known_lines = KNOWN_LINES | {"started", "result"}  # of transcripts, and of journals
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:

@@ -370,6 +370,7 @@ class Codex(AgentSource):
         *("automations", "cache", "memories", "plugins", "prompts", "rules", "skills", "sqlite"),
         *("thread_history_*.sqlite", "tmp", "vendor_imports", "worktrees"),
     )
+    checked = "up to 0.169"
     known_lines = KNOWN_LINES
 
     def knows(self, kind: str, subtype: str) -> bool:
