@@ -178,7 +178,7 @@ def measure(bench: Bench, copies: int = 0) -> Iterator[tuple[str, str]]:
         making = seconds(lambda: administration.make_text_index(connection))
         (messages,) = connection.execute("select count(*) from assoc.messages").fetchone()
         (indexed_size,) = connection.execute(
-            f"select pg_relation_size('assoc.{administration.INDEX}')"
+            f"select pg_relation_size('assoc.{server_schema.INDEX}')"
         ).fetchone()
         searches = _searches(bench.server.dsn(connection.info.dbname))
     with bench.fresh() as connection:

@@ -184,7 +184,7 @@ def test_the_text_index_can_be_made_and_removed(login: Callable[..., Any], datab
         assert administration.has_text_index(database)
         (target,) = database.execute(
             "select attstattarget from pg_attribute"
-            f" where attrelid = 'assoc.{administration.INDEX}'::regclass and attnum = 1"
+            f" where attrelid = 'assoc.{server.INDEX}'::regclass and attnum = 1"
         ).fetchone()
         assert target == 0  # else `analyze` looks for the words of 30,000 texts
     administration.drop_text_index(database)

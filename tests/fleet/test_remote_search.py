@@ -18,6 +18,8 @@ from tests.support.writing import SESSION, assistant, call, jsonl, result, user,
 from assoc_ingest.ask.filters import Filters
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import NotFoundError, UsageError
+from assoc_ingest.fleet import administration
+from assoc_ingest.fleet import search as fleet_search
 from assoc_ingest.fleet.connect import DESTINATION
 from assoc_ingest.fleet.search import search
 from assoc_ingest.store.database import open_reader
@@ -241,9 +243,10 @@ def test_what_the_server_does_not_know_is_refused(
 
 
 def test_a_search_without_hits_names_the_filters_that_left_none(
-    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, tmp_path: Path, database: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(DESTINATION, fleet.destination)
+    administration.make_text_index(database)
     write(tmp_path / "desk", f"projects/-srv-tide/9{SESSION[1:]}.jsonl", user("water", "w1"))
     desk = fleet.machine("desk")
     desk.push(tmp_path / "desk")
@@ -287,3 +290,25 @@ def test_a_message_without_a_time_is_as_old_as_its_session(fleet: Fleet, tmp_pat
         ):
             assert len(local_search(local, "frost", filters, closest=False).hits) == count, filters
             assert len(search(central, "frost", filters, limit=9).hits) == count, filters
+
+
+def test_a_search_without_a_text_index_says_so_and_ends_soon(
+    fleet: Fleet, tmp_path: Path, database: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DESTINATION, fleet.destination)
+    arguments = ["search", "pool", "--remote", "--db", str(tmp_path / "laptop.db")]
+
+    def searched() -> tuple[str, str]:
+        run = CliRunner().invoke(cli, arguments)
+        return run.output, str(run.exception)
+
+    assert "no text index, so this search read every message" in searched()[0]
+    with monkeypatch.context() as patched:
+        patched.setattr(fleet_search, "_SHORT", "set local statement_timeout = '1ms'")
+        assert "too many messages to search without one" in searched()[1]
+    count = "update pg_class set reltuples = %s where oid = 'assoc.messages'::regclass"
+    database.execute(count, (fleet_search._MOST_READ + 1,))
+    assert "too many messages to search without one" in searched()[1]
+    administration.make_text_index(database)
+    database.execute(count, (fleet_search._MOST_READ + 1,))
+    assert "text index" not in "".join(searched())

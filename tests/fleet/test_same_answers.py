@@ -285,6 +285,28 @@ def test_the_command_prints_of_every_report_what_it_prints_locally(
     assert not different
 
 
+@pytest.mark.parametrize("name", sorted(sql.queries("lists")))
+def test_a_list_of_the_server_is_that_of_the_machine(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(DESTINATION, fleet.destination)
+    machine = fleet.machine("laptop")
+    machine.push(*demo(tmp_path / "homes"))
+    write_note(machine.database, "5e1f0c9a", Change("A warning", "kept", "Frost", is_starred=True))
+    machine.push_all()
+    answers = []
+    for more in ((), ("--remote",)):
+        arguments = ["list", name, "--json", "--all", "-n", "0", *more]
+        run = CliRunner().invoke(cli, [*arguments, "--db", str(machine.database)])
+        assert run.exit_code == 0 or name == "issues", run.exception  # 1: there are none
+        answer = json.loads(run.stdout)
+        if name == "notes":
+            assert all((row["ref"] is None) == bool(more) for row in answer["items"])
+            answer["items"] = [row | {"ref": None} for row in answer["items"]]
+        answers.append((answer["total"], answer["hidden"], _comparable(answer["items"])))
+    assert answers[0] == answers[1]
+
+
 _ON_THE_LINE = {name: ("-p", "session", "5e1f") for name in ("subagent_tree", "tool_use")}
 
 

@@ -52,6 +52,7 @@ from .pull import Pull, Wanted, came_back, files_there, give_keys, same_files
 from .push import Limits, Preview, Report, Retained, introduced, preview, push, push_again
 from .search import Central
 from .server import (
+    INDEX,
     FileThere,
     Known,
     KnownFile,
@@ -59,6 +60,7 @@ from .server import (
     Server,
     applied_migrations,
     as_json_bytes,
+    has_text_index,
     key_text,
     migrate,
     missing_migrations,
@@ -316,18 +318,6 @@ def _merged(
 
 # ------------------------------------------------------------------------------------------------
 # The text index, which only the owner of the schema can make.
-
-
-INDEX = "messages_words"
-"""The name of the text index."""
-
-
-@readable
-def has_text_index(connection: Connection[Any]) -> bool:
-    row = connection.execute(
-        "select indisvalid from pg_index where indexrelid = to_regclass(%s)", (f"assoc.{INDEX}",)
-    ).fetchone()
-    return bool(row and row[0])
 
 
 @readable

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..terminal import many, size
-from .administration import INDEX
 from .connect import readable
-from .server import applied_migrations, missing_migrations
+from .server import INDEX, applied_migrations, missing_migrations
 
 if TYPE_CHECKING:
     from psycopg import Connection

@@ -9,7 +9,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -33,7 +33,7 @@ from ..ask.search import (
     SearchResult,
     is_special,
 )
-from ..errors import ArchiveError, UsageError
+from ..errors import ArchiveError, FleetError, UsageError
 from ..files.archive import Frame, unpacked
 from . import connect, server
 from .connect import destination_of
@@ -87,7 +87,10 @@ _REPLACED = tuple(
         (r"\bas integer\)", "as bigint)"),
         (r"\bchar\(", "chr("),
         (r"\bis (?=\w+\.)", "is not distinct from "),
-        (r"\bselect value from json_each\(%", "select value::bigint from json_each(%"),
+        (
+            r"(\bid|_id) in \(select value from json_each\(",
+            r"\1 in (select value::bigint from json_each(",
+        ),
         (rf"{_SAME.format('id', 'call_id')}", rf"{_FILE} and {_CALL}"),
         (rf"{_SAME.format('id', 'result_id')}", rf"{_FILE} and {_RESULT}"),
         (rf"{_SAME.format('file_id', 'file_id')}", _FILE),
@@ -147,6 +150,20 @@ _SETTINGS = (
 )
 
 
+_MOST_READ = 20_000
+"""Messages that a search without a text index reads; it takes a millisecond for each."""
+
+_SHORT = "set local statement_timeout = '10s'"
+_CANCELED = "57014"
+
+# The number that the server knows; none where it never looked.
+_ESTIMATE = "select reltuples from pg_class where oid = to_regclass('assoc.messages')"
+
+_INDEX = "Its owner creates one with: assoc-ingest remote index"
+_NO_INDEX = f"The server has no text index, and too many messages to search without one. {_INDEX}"
+_READ_ALL = f"The server has no text index, so this search read every message. {_INDEX}"
+
+
 class Row(tuple[Any, ...]):
     """A row whose values have a place and a name."""
 
@@ -190,8 +207,25 @@ class Central:
             return cursor.execute(_translated(query).encode(), given)
 
     def search(self, query: str, filters: Filters, **given: Any) -> SearchResult:
-        """Find messages of all machines."""
-        return search(cast(sqlite3.Connection, self), query, filters, **given)
+        """Find messages of all machines.
+
+        Raises FleetError if there is no text index, and too much to read without one.
+        """
+        connection = cast(sqlite3.Connection, self)
+        if server.has_text_index(self._connection):
+            return search(connection, query, filters, **given)
+        with connect.readable_errors():
+            (count,) = self._connection.execute(_ESTIMATE).fetchone() or (0,)
+            self._connection.execute(_SHORT.encode())
+        if count > _MOST_READ:
+            raise FleetError(_NO_INDEX)
+        try:
+            result = search(connection, query, filters, **given)
+        except FleetError as error:
+            if getattr(error.__cause__, "sqlstate", None) == _CANCELED:
+                raise FleetError(_NO_INDEX) from error
+            raise
+        return replace(result, notes=(*result.notes, _READ_ALL))
 
     def close(self) -> None:
         """End the transaction and the connection."""

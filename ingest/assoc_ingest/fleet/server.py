@@ -42,6 +42,9 @@ _LOCK = 0x4153534F  # "ASSO"
 _PATIENCE = 10
 """Seconds that a migration waits for a lock."""
 
+INDEX = "messages_words"
+"""The name of the text index."""
+
 _CODE = "code"
 _creation = re.compile(r"^create (?:view|function|aggregate|type) assoc\w*\.(\w+)", re.MULTILINE)
 _code_name = re.compile(rf"{_CODE}-(\d{{1,9}}(?:\.\d{{1,9}}){{0,3}})\S{{0,20}}-([0-9a-f]{{8}})")
@@ -258,6 +261,14 @@ def check(connection: Connection[Any]) -> None:
             f"The server lacks {missing[0]}: its administrator must run `assoc-ingest remote "
             "migrate` first."
         )
+
+
+@readable
+def has_text_index(connection: Connection[Any]) -> bool:
+    row = connection.execute(
+        "select indisvalid from pg_index where indexrelid = to_regclass(%s)", (f"assoc.{INDEX}",)
+    ).fetchone()
+    return bool(row and row[0])
 
 
 def _check_server(connection: Connection[Any]) -> None:

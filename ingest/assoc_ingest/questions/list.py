@@ -72,6 +72,9 @@ def list_(
     gone: Annotated[
         bool, Field("Include entries that no longer exist; --all includes them too.")
     ] = False,
+    remote: Annotated[
+        bool, Field("Use the fleet server, with the data of all machines.", is_option=True)
+    ] = False,
 ) -> Listing:
     """List sessions, repositories, tasks and more.
 
@@ -104,7 +107,7 @@ def list_(
     if not total:
         why = nothing(filters, lambda other: count(reader.db, query, other))
     hidden = _hidden(reader.db, query, given)
-    items = _completed(reader.db, what, reader.page(rows))
+    items = _completed(reader.db, what, reader.page(rows), remote=remote)
     return Listing(
         {f"--{name}": count for name, count in hidden.items()},
         why and why.as_json(), total, items, columns(what, names),
@@ -162,7 +165,9 @@ def _lists_with(option: str) -> str:
     return f", but to: {', '.join(having)}." if having else "."
 
 
-def _completed(connection: sqlite3.Connection, what: str, rows: Sequence[Row]) -> list[Row]:
+def _completed(
+    connection: sqlite3.Connection, what: str, rows: Sequence[Row], *, remote: bool
+) -> list[Row]:
     """Return rows with what their query does not know: costs, and estimates of lower bounds."""
     if what == "sessions":
         names = columns(what, [*rows[0]]) if rows else ()
@@ -172,6 +177,8 @@ def _completed(connection: sqlite3.Connection, what: str, rows: Sequence[Row]) -
             for row in with_costs(connection, rows)
         )
         return [{name: row[name] for name in names} for row in sessions]
+    if what == "notes" and remote:
+        return [{"ref": None, **row} for row in rows]  # nothing here opens it
     if what == "notes":
         return _with_refs(connection, rows)
     return _of_subagents(connection, rows) if what == "subagents" else [*rows]
