@@ -631,6 +631,14 @@ begin
     order by s.kind, s.root, f.path, f.generation desc, f.file_no desc;
 end $$;
 
+-- Machines push no file that was last changed before this time; null: all.
+create function assoc.kept_since_v1() returns text
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+begin
+    return (select max(kept_since) from assoc.retention);
+end $$;
+
 -- The machines that the caller may see, with what they have pushed, and the logins that have never
 -- pushed. An administrator sees all, another login its own and the machines that it may read.
 create function assoc.devices_v1()
@@ -1955,7 +1963,7 @@ grant execute on function
     to assoc_reader, assoc_admin;
 grant execute on function
     assoc.visible_origins(), assoc.may_reindex_v1(integer), assoc.words(text),
-    assoc.plain_text(text), assoc.cjk_pairs(text), assoc.devices_v1()
+    assoc.plain_text(text), assoc.cjk_pairs(text), assoc.devices_v1(), assoc.kept_since_v1()
     to assoc_reader, assoc_device, assoc_admin;
 -- These read no table.
 grant execute on function

@@ -35,6 +35,7 @@ class MadeContent(NamedTuple):
     file_key: bytes
     attributes: tuple[object, ...]
     frames: list[MadeFrame]
+    is_whole: bool = True
 
 
 class MadeKeyed(NamedTuple):

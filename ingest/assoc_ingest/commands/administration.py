@@ -13,7 +13,7 @@ from ..terminal import many, safe, safe_json, size, table, table_width, to_copy
 from .options import asks, confirmed, database_option, progress_in_bytes, yes_option
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from ..fleet.devices import Device
 
@@ -378,6 +378,77 @@ def health(database: Path, destination: str | None, as_json: bool) -> int:
 
 
 @click.command()
+@click.option("--older-than", metavar="SPAN", help="Delete and refuse what is older: 180d, 26w.")
+@click.option("--off", is_flag=True, help="Keep everything again; what was deleted comes back.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@yes_option
+@_destination_option
+@database_option
+def retention(
+    database: Path,
+    older_than: str | None,
+    off: bool,
+    dry_run: bool,
+    yes: bool,
+    destination: str | None,
+) -> int:
+    """Delete old files of all machines on the server, and let machines not push them again.
+
+    A file is old if it was last changed before the limit, by the time that its machine gave it; it
+    is deleted with its rows, and a conversation with its last file. A history that still grows
+    stays as a whole. The limit is a date: run this regularly, for example daily, to move it.
+    Machines leave out the same files, push a file that grows again as a whole, and delete what they
+    pulled of a deleted one. Files with a time before the year 2000 stay. Without options, shows the
+    limit. Needs the owner of the schema, or assoc_admin.
+
+    \b
+    Examples:
+      assoc-ingest remote retention --older-than 180d --dry-run
+      assoc-ingest remote retention --older-than 180d
+    """
+    from ..fleet import deletion
+    from ..fleet.administration import destination_of
+    from ..fleet.connect import connect
+
+    if off and older_than is not None:
+        raise UsageError("Give --older-than or --off, not both.")
+    span = _span(older_than) if older_than is not None else None
+    with connect(destination_of(database, destination)) as connection:
+        if span is None:
+            if off:
+                deletion.keep_since(connection, None)
+            limit = deletion.kept_since(connection)
+            say(f"Kept since {limit}." if limit else "Everything is kept.")
+            return 0
+        limit = deletion.limit_before(connection, span)
+        old = deletion.older(connection, limit)
+        rows = [(one.label, one.deleted.files, size(one.deleted.bytes)) for one in old]
+        if rows:
+            write_lines(table(("Label", "Files", "Bytes"), rows, table_width()))
+        files = sum(one.deleted.files for one in old)
+        say(f"Older than {limit}: {many(files, 'file')} of {many(len(old), 'machine')}.")
+        if dry_run:
+            return 0
+        if asks(yes=yes) and not confirmed("Delete them, and refuse what is older?"):
+            return 1
+        deletion.keep_since(connection, limit)
+        deleted = deletion.delete_older(connection, limit)
+    say(f"Deleted {many(deleted.files, 'file')} ({size(deleted.bytes)}).")
+    return 0
+
+
+def _span(text: str) -> timedelta:
+    from datetime import timedelta
+
+    from ..ask.times import ago
+
+    span = ago(text)
+    if span is None or span < timedelta(days=1):
+        raise UsageError(f"{text!r} is no span of at least a day: give 180d or 26w.")
+    return span
+
+
+@click.command()
 @yes_option
 @_destination_option
 @database_option
@@ -427,6 +498,6 @@ def erase(database: Path, yes: bool, destination: str | None) -> int:
 
 SECTIONS = {
     "Machines and logins": (list_devices, invite, add_device, remove_device, remove_origin),
-    "The server": (health, migrate, index, reindex, erase),
+    "The server": (health, migrate, index, reindex, retention, erase),
 }
 """The commands by what they are about, for the help."""

@@ -538,7 +538,8 @@ def _delete(database: Path, state: State, chosen: Callable[[Server, int], list[b
         if not answer.applied:
             raise BusyError("Another push was faster; try again.")
         with snapshot(reader):
-            local = Local(reader, state.scope(reader), Masks(is_on=state.masks is not None))
+            scope = _kept(state.scope(reader), server)
+            local = Local(reader, scope, Masks(is_on=state.masks is not None))
             push(server, local, state, is_full=True)
     return len(keys)
 
@@ -637,7 +638,7 @@ def push_all(
                 server, since = Server(connection), None if is_full else _seen(state, local)
                 # A new database must be adopted.
                 state.db_uuid = database_uuid(local.connection)
-                local = replace(local, left_out=waiting)
+                local = replace(local, scope=_kept(local.scope, server), left_out=waiting)
                 found = came_back(local, server, state, since)
                 if not found:
                     report = push(server, local, state, is_full=is_full, limits=limits, tell=tell)
@@ -648,6 +649,11 @@ def push_all(
                     give_keys(writer, state.uuid, found)
             except BusyError:  # a watch; all else can be pushed
                 waiting |= {rename.id for rename in found}
+
+
+def _kept(scope: Scope, server: Server) -> Scope:
+    """Return the scope without what is too old for the server."""
+    return replace(scope, kept_since=server.kept_since())
 
 
 def _note_changes(database: Path) -> None:

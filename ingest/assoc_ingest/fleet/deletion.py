@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
@@ -54,11 +56,13 @@ def _batches(files: list[_File]) -> Iterator[list[_File]]:
         yield batch
 
 
-def _files(connection: Connection[Any], origin_id: int, condition: bytes = b"true") -> list[_File]:
+def _files(
+    connection: Connection[Any], origin_id: int, condition: str = "true", limit: str = ""
+) -> list[_File]:
     rows = connection.execute(
-        b'select file_no, file_key, coalesce("offset", 0) from assoc.files'
-        b" where origin_id = %s and " + condition + b" order by file_no",
-        (origin_id,),
+        'select file_no, file_key, coalesce("offset", 0) from assoc.files'
+        f" where origin_id = %(origin)s and {condition} order by file_no".encode(),
+        {"origin": origin_id, "limit": limit},
     )
     return [_File(*row) for row in rows.fetchall()]
 
@@ -153,6 +157,132 @@ def remove_bytes(connection: Connection[Any], origin: Origin) -> Deleted:
             (origin.origin_id, [file.file_no for file in batch]),
         )
     return _sum(files)
+
+
+# ------------------------------------------------------------------------------------------------
+# Deletes what is old, by the times of each machine's own files; machines do not push it again.
+#
+# The limit is stored, so that a machine leaves out the same files as the server deletes: those that
+# were last changed before it (`projection.Scope`). Then every machine compares everything once,
+# because its version is another one. A conversation goes with its last file. A file that grows
+# later is not old any more, and is pushed again as a whole.
+
+
+_IS_OLD = "coalesce({0} >= '2000' and {0} < %(limit)s, false)"
+
+
+class Old(NamedTuple):
+    """What a machine has that is older than a limit."""
+
+    label: str
+    origin_id: int
+    deleted: Deleted
+
+
+@readable
+def kept_since(connection: Connection[Any]) -> str | None:
+    """Return the limit that is in force."""
+    row = connection.execute("select max(kept_since) from assoc.retention").fetchone()
+    return row and row[0]
+
+
+@readable
+def limit_before(connection: Connection[Any], span: timedelta) -> str:
+    """Return the time that was this long ago, by the clock of the server."""
+    row = connection.execute(
+        "select to_char(now() at time zone 'UTC' - %s, 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')",
+        (span,),
+    ).fetchone()
+    return str(row[0]) if row else ""
+
+
+@readable
+def older(connection: Connection[Any], limit: str) -> list[Old]:
+    """Return what each machine has that is older, without machines that have nothing."""
+    rows = connection.execute(
+        f"""
+        select o.label, o.origin_id, count(*), coalesce(sum(f."offset"), 0)::bigint
+        from assoc.origins o
+        join assoc.files f on f.origin_id = o.origin_id
+        where o.role_name <> '' and {_IS_OLD.format("f.mtime")}
+        group by o.label, o.origin_id
+        order by o.label
+        """.encode(),
+        {"limit": limit},
+    ).fetchall()
+    return [Old(label, origin_id, Deleted(*sums)) for label, origin_id, *sums in rows]
+
+
+@readable
+def keep_since(connection: Connection[Any], limit: str | None) -> None:
+    """Set the limit, or with None remove it, so that machines push older files again."""
+    with connection.transaction():
+        connection.execute("delete from assoc.retention")
+        if limit is not None:
+            connection.execute("insert into assoc.retention values (%s)", (limit,))
+        connection.execute("update assoc.origins set version = version + 1")
+
+
+@readable
+def delete_older(connection: Connection[Any], limit: str) -> Deleted:
+    """Delete what every machine has that is older than the limit that is in force."""
+    rows = connection.execute("select origin_id from assoc.origins where role_name <> ''")
+    total = Deleted()
+    for (origin_id,) in rows.fetchall():
+        files = _old_files(connection, origin_id, limit)
+        for batch in _batches(files):
+            with _changing(connection, origin_id):
+                numbers = {file.file_no for file in batch}
+                still_old = _old_files(connection, origin_id, limit)
+                batch = [file for file in still_old if file.file_no in numbers]
+                if batch:
+                    _delete(connection, origin_id, batch)
+            total = Deleted(*map(sum, zip(total, _sum(batch), strict=True)))
+        with _changing(connection, origin_id):
+            _delete_sessions(connection, origin_id, limit)
+    return total
+
+
+def _old_files(connection: Connection[Any], origin_id: int, limit: str) -> list[_File]:
+    return _files(connection, origin_id, _IS_OLD.format("mtime"), limit)
+
+
+@contextmanager
+def _changing(connection: Connection[Any], origin_id: int) -> Iterator[None]:
+    """Change an origin in a transaction that no push comes between; its machine will compare."""
+    with connection.transaction():
+        connection.execute(
+            "update assoc.origins set version = version + 1 where origin_id = %s", (origin_id,)
+        )
+        yield
+
+
+def _delete_sessions(connection: Connection[Any], origin_id: int, limit: str) -> None:
+    """Delete old conversations without a file, with their subagents and tasks."""
+    of_origin = {"origin": origin_id, "limit": limit}
+    sessions = connection.execute(
+        f"""
+        delete from assoc.sessions s
+        where s.origin_id = %(origin)s and {_IS_OLD.format("coalesce(s.ended_at, s.started_at)")}
+          and not exists (
+            select from assoc.files f
+            where f.origin_id = %(origin)s and f.source_no = s.source_no
+              and f.session_key = s.session_key
+          )
+        returning s.source_no, s.session_key
+        """.encode(),
+        of_origin,
+    ).fetchall()
+    if not sessions:
+        return
+    sources, keys = map(list, zip(*sessions, strict=True))
+    for table, source in (("subagents", "source_no"), ("tasks", "session_source_no")):
+        connection.execute(
+            f"delete from assoc.{table} r using unnest(%(sources)s::int[], %(keys)s::text[])"
+            f" as gone (source_no, session_key) where r.origin_id = %(origin)s"
+            f" and r.{source} = gone.source_no and r.session_key = gone.session_key".encode(),
+            {**of_origin, "sources": sources, "keys": keys},
+        )
 
 
 # ------------------------------------------------------------------------------------------------

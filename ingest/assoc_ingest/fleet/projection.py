@@ -516,9 +516,23 @@ class Scope:
     """Those whose names mean only one directory."""
     left_out: str = ""
     """Sessions of the other ones that may not leave."""
+    kept_since: str = ""
+    """Files that were last changed before this time stay here: the server would not keep them."""
 
     def of_file(self, file: str) -> str:
         """Return the condition that a row of `files` is in scope; `file` is its alias."""
+        return f"({self._may_leave(file)} and not {self._is_old(f'{file}.mtime')})"
+
+    def _is_old(self, time: str) -> str:
+        """Return the condition that the server does not keep what has this time.
+
+        A time before the year 2000 comes from a wrong clock. `deletion` has the same condition.
+        """
+        if not self.kept_since:
+            return "0"
+        return f"coalesce({time} >= '2000' and {time} < '{self.kept_since}', 0)"
+
+    def _may_leave(self, file: str) -> str:
         if self.projects is None:
             return f"{file}.source_id in ({OWN})"
         return (
@@ -550,6 +564,16 @@ class Scope:
 
     def keeps(self, table: str) -> str:
         """Return the condition that the row `r` of a keyed table is in scope."""
+        id_ = {"sessions": "r.id", "subagents": "r.session_id", "tasks": "r.session_id"}.get(table)
+        if not self.kept_since or id_ is None:
+            return self._keeps(table)
+        return (
+            f"{self._keeps(table)} and not exists (select 1 from sessions y where y.id = {id_}"
+            f" and {self._is_old('coalesce(y.ended_at, y.started_at)')} and not exists ("
+            f"select 1 from files z where z.session_id = y.id and not {self._is_old('z.mtime')}))"
+        )
+
+    def _keeps(self, table: str) -> str:
         if self.projects is None:
             of_file = f"r.file_id in (select id from files where source_id in ({OWN}))"
             whole = {"sources": f"r.id in ({OWN})", "prices": "1", "team_members": of_file}

@@ -415,7 +415,7 @@ _ATTEMPTS = 5
 
 
 class _Again(Exception):  # noqa: N818 -- not an error: it says what to do
-    """Another call came first: compare again."""
+    """Another call came first, or a file is back: compare everything again."""
 
 
 def push(
@@ -575,6 +575,8 @@ class _Push:
         contents = [self.local.content(file) for file in some]
         there = self.server.frames(self.known.origin_id, [content.file_key for content in contents])
         new = [content for content in contents if content.file_key not in there]
+        if not all(content.is_whole for content in new):  # it was too old to be kept, and grew
+            raise _Again
         numbers = self._push_new_files(new) if new else {}
         for content in contents:
             self._local_keys.add(content.file_key)

@@ -25,6 +25,8 @@ _NO_ANSWER = (
 )
 _A = TypeVar("_A", bound=tuple[Any, ...])
 
+_time = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z")
+
 MOST_OF_A_FRAME = 16 * 1024 * 1024
 """Bytes of a frame; those that machines make have at most a quarter of it."""
 
@@ -398,6 +400,14 @@ class Server:
             "select origin_id, uuid::text, label, pushed_at::text from assoc.mine_v1()"
         )
         return [Origin(*row) for row in rows.fetchall()]
+
+    @readable
+    def kept_since(self) -> str:
+        """Return the time since which files are kept, '' if all are."""
+        kept_since = self._row("select assoc.kept_since_v1()", ())[0] or ""
+        if kept_since and not _time.fullmatch(kept_since):  # it becomes part of a query
+            raise FleetError(_NO_ANSWER)
+        return str(kept_since)
 
     @readable
     def register(self, uuid: str, label: str, db_uuid: str, nonce: str) -> None:
