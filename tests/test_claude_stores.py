@@ -861,6 +861,7 @@ INVENTED = {
     "qwen": {"gesture/", "system/", "system/horoscope", "user/telepathy"},
     "copilot": {"session.weather_changed/"},
     "copilot_chat": {"1/", "9/", "append/hologram"},
+    "cursor": {"bubbleId/3"},
     "gemini": {"riddle/"},
     "pi": {"tick/", "weather_report/"},
 }

@@ -595,8 +595,10 @@ def test_no_page_trusts_stored_text() -> None:
 ORDINARY = told_by_sources("is_called_like_a_word")
 SOURCE_NAMES = re.compile(
     "|".join(
-        # One that is called like an ordinary word: its label, inside of a sentence.
-        rf"(?<=[a-z,] ){s.label}\b" if s.name in ORDINARY else rf"(?i:\b{s.name}\b|\b{s.label}\b)"
+        # One that is called like an ordinary word: its label, inside of a sentence, not a class.
+        rf"(?<=[a-z,] ){s.label}\b(?![(,\n])"
+        if s.name in ORDINARY
+        else rf"(?i:\b{s.name}\b|\b{s.label}\b)"
         for s in SOURCES.values()
     )
 )

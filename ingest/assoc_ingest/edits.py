@@ -10,7 +10,7 @@ from typing import NamedTuple
 _OLD = ("old_string", "old_str", "old_text", "oldString", "oldText")
 _NEW = (
     *("new_string", "new_str", "new_text", "newString", "newText"),
-    *("new_source", "content", "file_text"),
+    *("new_source", "content", "contents", "file_text", "code_edit", "streamingContent"),
 )
 _PATCHES = ("patch", "diff", "input", "changes")
 _PATCH = "*** Begin Patch"

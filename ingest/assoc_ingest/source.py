@@ -46,6 +46,17 @@ class Table(NamedTuple):
     """A column that has JSON: it becomes `data`, byte for byte."""
     rows: tuple[Table, ...] = ()
     """Tables whose rows follow each row of this one."""
+    fields: tuple[str, ...] = ()
+    """Fields of the object in `json` that are read, and no others; none means all of them."""
+    split: str = ""
+    """One of these fields: the items of its list are lines of their own, with their number as
+    `item`."""
+    listed: tuple[str, str] | None = None
+    """A list in the JSON of the row that these rows follow, and the field of its items that says
+    which row comes next: the last part of its id, after a colon. Rows that are not in the list come
+    last, and their lines have `"listed":false`."""
+    is_optional: bool = False
+    """Versions of the program without this table are read, too."""
 
 
 class Database(NamedTuple):
@@ -53,7 +64,7 @@ class Database(NamedTuple):
 
     listing: str
     """Selects of each entry its key, the key of the one above it if it is a subagent's, when it
-    changed (in milliseconds), and whatever else shows that it has changed."""
+    changed (in milliseconds, null if unknown), and whatever else shows that it has changed."""
     counts: tuple[str, ...]
     """Select of each entry its key, a number of rows, and more that shows that it has changed."""
     tables: tuple[Table, ...]

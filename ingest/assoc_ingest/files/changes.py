@@ -40,6 +40,7 @@ from .tail import (
     cut,
     first_records,
     lines_in,
+    lines_in_parts,
     pieces,
     read_at,
     resume,
@@ -281,8 +282,7 @@ def _read_entry(work: Work, lines: Lines, packer: Packer) -> Iterator[Step]:
     if known and _is_where_it_was(work) and known.checkpoint == prefix.checkpoint():
         yield Unchanged(known, work.found)
         return
-    first = (line for data in held for line in data.split(b"\n"))
-    claim = work.root.source.classify(work.claim, first)
+    claim = work.root.source.classify(work.claim, lines_in_parts(iter(held) if held else lines()))
     opened = Opened(work, claim, known, Prefix(), 0, known is not None)
     read_now = iter(held) if prefix.offset <= _HELD else lines()
     del held

@@ -42,7 +42,16 @@ from ..source import (
 from ..sources.reader import whole_value
 from . import tail
 from .tail import MAX_LINE, open_regular, pieces
-from .walk import NO_TIME, PACKED_DAMAGED, PACKED_TOO_LARGE, FoundFile, Root, Walk, stored_number
+from .walk import (
+    NO_TIME,
+    PACKED_DAMAGED,
+    PACKED_TOO_LARGE,
+    UNSTATED_TIME,
+    FoundFile,
+    Root,
+    Walk,
+    stored_number,
+)
 
 # ------------------------------------------------------------------------------------------------
 # Files that an agent has compressed: they are read as what is in them.
@@ -434,7 +443,7 @@ def list_entries(store: Store, found: FoundFile) -> tuple[list[Entry] | None, Li
             entry_path(store.name, key, above),
             location,
             int(row_size * counts[key]),
-            max(1, stored_number(_integer(facts[1]) * _MILLISECOND)),
+            _changed_ns(facts[1]),
             fingerprint_of([key, *facts]),
             partial(_open_entry, location, layout, key),
         )
@@ -444,6 +453,12 @@ def list_entries(store: Store, found: FoundFile) -> tuple[list[Entry] | None, Li
     if len(entries) < len(rows):
         issues = (*issues, Issue(ODD_KEYS, 0, None, 0, 0))
     return entries, Listed(issues)
+
+
+def _changed_ns(milliseconds: object) -> int:
+    if milliseconds is None:
+        return UNSTATED_TIME
+    return max(1, stored_number(_integer(milliseconds) * _MILLISECOND))
 
 
 def _row_count(facts: Iterable[object]) -> int:
@@ -518,7 +533,8 @@ def _all_tables(layout: Database) -> Iterator[Table]:
 def _check_tables(connection: sqlite3.Connection, layout: Database) -> None:
     """Raise _UnknownError if one of the tables is missing, or is a view."""
     wanted = {table.name for table in _all_tables(layout)}
-    if missing := wanted - _tables(connection):
+    needed = {table.name for table in _all_tables(layout) if not table.is_optional}
+    if missing := needed - _tables(connection):
         raise _UnknownError(f"{UNKNOWN_TABLES}: {', '.join(sorted(missing))}")
     used = {word for text in _texts(layout) for word in _word.findall(text)}
     for table in wanted:
@@ -576,7 +592,12 @@ def _open_entry(location: str, layout: Database, key: str) -> Iterator[Lines]:
     """Open an entry: all of its lines are as they were at one moment. Raises OSError."""
     try:
         with _reading(location) as (connection, check):
-            selects = {table: _select(connection, table) for table in _all_tables(layout)}
+            there = _tables(connection)
+            selects = {
+                table: _select(connection, table)
+                for table in _all_tables(layout)
+                if table.name in there
+            }
 
             def lines() -> Iterator[bytes]:
                 held: list[bytes] = []
@@ -612,21 +633,95 @@ def _lines(
     selects: dict[Table, tuple[list[str], str]],
     key: str,
     above: object,
+    places: Mapping[str, int] | None = None,
 ) -> Iterator[bytes]:
-    """Yield the lines of a table's rows, each followed by those of the rows that belong to it."""
+    """Yield the lines of a table's rows, each followed by those of the rows that belong to it.
+
+    `places` says in which place the rows come that a list names.
+    """
+    if table not in selects:
+        return
     columns, selected = selects[table]
-    for id_, data, *values in _rows(connection, table, selected, {"key": key, "above": above}):
+    values = {"key": key, "above": above}
+    read = _rows if places is None else partial(_placed_rows, places=places)
+    for id_, data, *facts in read(connection, table, selected, values):
         named = {
             column: _plain(value)
-            for column, value in zip(columns, values, strict=False)
+            for column, value in zip(columns, facts, strict=False)
             if value is not None
         }
         if data is not None and not isinstance(data, bytes):
             data = str(data).encode()
         identity = _plain(id_)
+        if places is not None and _last_part(identity) not in places:
+            named["listed"] = False
+        items: list[object] = []
+        if table.fields and data is not None and data != _LEFT_OUT:
+            data, items = _with_only(table, data)
         yield line_of(table.name, identity, named, data)
+        for number, item in enumerate(items):
+            yield line_of(table.name, identity, {"item": number}, orjson.dumps(item))
         for inner in table.rows:
-            yield from _lines(connection, inner, selects, key, identity)
+            stated = _places(inner.listed, data)
+            yield from _lines(connection, inner, selects, key, identity, stated)
+
+
+def _with_only(table: Table, data: bytes) -> tuple[bytes, list[object]]:
+    """Return a JSON object with the fields of a table alone, and the items that are split off.
+
+    What is no object becomes `null`.
+    """
+    found = whole_value(data)
+    value = found[0] if found is not None else None
+    if not isinstance(value, dict):
+        return b"null", []
+    kept = {field: value[field] for field in table.fields if field in value}
+    items = kept.pop(table.split) if isinstance(kept.get(table.split), list) else []
+    return orjson.dumps(kept), items
+
+
+def _places(listed: tuple[str, str] | None, data: bytes | None) -> dict[str, int] | None:
+    """Return the place of each row that a list in the JSON of a row names; None without a list."""
+    if listed is None or data is None:
+        return None
+    found = whole_value(data)
+    value = found[0] if found is not None else None
+    items = value.get(listed[0]) if isinstance(value, dict) else None
+    if not isinstance(items, list):
+        return None
+    names = (item.get(listed[1]) for item in items if isinstance(item, dict))
+    return {name: place for place, name in enumerate(names) if isinstance(name, str)}
+
+
+def _last_part(identity: object) -> str:
+    return str(identity).rpartition(":")[2]
+
+
+def _placed_rows(
+    connection: sqlite3.Connection,
+    table: Table,
+    selected: str,
+    values: dict[str, object],
+    places: Mapping[str, int],
+) -> Iterator[Sequence[Any]]:
+    """Yield the selected columns of rows in the order of a list; those it does not name last."""
+    chosen = f'from "{table.name}" where {table.where} order by {table.order}'
+    found = connection.execute(f'select rowid, "{table.id}" {chosen}', values).fetchall()
+    found.sort(key=lambda row: places.get(_last_part(_plain(row[1])), len(places)))
+    for rowid, id_ in found:
+        yield _row_at(connection, table, selected, rowid, id_)
+
+
+def _row_at(
+    connection: sqlite3.Connection, table: Table, selected: str, rowid: int, id_: object
+) -> Sequence[Any]:
+    """Return the selected columns of a row; of one that is too long, its id alone."""
+    query = f'select {selected} from "{table.name}" where rowid = ?'
+    try:
+        row: Sequence[Any] = connection.execute(query, (rowid,)).fetchone()
+        return row
+    except sqlite3.DataError:
+        return id_, _LEFT_OUT
 
 
 def _rows(
@@ -644,12 +739,7 @@ def _rows(
         if count:
             count -= 1
             continue
-        try:
-            yield connection.execute(
-                f'select {selected} from "{table.name}" where rowid = ?', (rowid,)
-            ).fetchone()
-        except sqlite3.DataError:
-            yield id_, _LEFT_OUT
+        yield _row_at(connection, table, selected, rowid, id_)
 
 
 def _plain(value: object) -> object:

@@ -509,6 +509,8 @@ def _without(source: Source, sources: Iterable[Source]) -> tuple[Source, ...]:
 
 NO_TIME = 0
 """The stored time of a file that was not read to its end."""
+UNSTATED_TIME = 2
+"""The stored time of an entry whose store does not say when it changed."""
 
 _BITS = 64
 _LATEST = 2 ** (_BITS - 1) - 1
@@ -558,7 +560,7 @@ def stored_time(nanoseconds: int) -> int:
 
 def original_time(stored: int) -> int | None:
     """Return the time that became `stored`, None if it is not known."""
-    if stored in (NO_TIME, _EARLIEST, _LATEST):
+    if stored in (NO_TIME, UNSTATED_TIME, _EARLIEST, _LATEST):
         return None
     return 0 if stored == _EPOCH else stored
 

@@ -30,6 +30,7 @@ _OWN = {
     "copilot_chat": "CopilotChat",
     "cline": "Cline",
     "roo": "Roo",
+    "cursor": "Cursor",
 }
 """The module and the class of each source; the module is called after the source."""
 

@@ -28,7 +28,7 @@ from urllib.parse import unquote, urlsplit
 from ..fields import is_count, json_text, leaves, mapping, string, without
 from ..records import BY_META, DECLINED, AgentLink, ProjectEntry, Record, Superseded
 from ..records import Context as Fact
-from ..source import DOCUMENT, LOG, Claim, Context, Line
+from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing, Recognition
 from .chat_reader import AgentSource, ChatReader, Position, actions, image, image_in, patched
 from .reader import JSONObject, Reader, items_at, whole_value
 from .tokens import Counts
@@ -535,6 +535,12 @@ class CopilotChat(AgentSource):
         is_near = parts[0] == "workspaceStorage" and len(parts) < 3
         is_global = parts == ("globalStorage", "emptyWindowChatSessions")[: len(parts)]
         return is_near or is_global or (len(parts) == 3 and parts[::2] == _CHATS)
+
+    def recognises(self, listing: Listing) -> Recognition:
+        """Editors that were made from VS Code have such directories, and chats of their own."""
+        if any(path.startswith("globalStorage/anysphere.") for path in listing):
+            return Recognition.NO
+        return super().recognises(listing)
 
     def claim(self, parts: tuple[str, ...]) -> Claim | None:
         """The claim follows from the position in the layout."""

@@ -17,7 +17,7 @@ from ..errors import BusyError
 from ..fields import from_milliseconds, milliseconds
 from ..files.exclusions import LEFT_OUT
 from ..files.tail import Prefix
-from ..files.walk import NO_TIME, FoundFile
+from ..files.walk import NO_TIME, UNSTATED_TIME, FoundFile
 from ..records import (
     ASK,
     AddedLine,
@@ -931,7 +931,8 @@ class FileRows:
     def _note_times(self, files: Mapping[int, FoundFile]) -> int:
         """Add an issue to each of these files whose time is out of range; remove all others."""
         timed = {id_: found for id_, found in files.items() if found.mtime_ns != NO_TIME}
-        odd = {id_ for id_, found in timed.items() if modified_at(found) is None}
+        unstated = {id_ for id_, found in timed.items() if found.mtime_ns == UNSTATED_TIME}
+        odd = {id_ for id_, found in timed.items() if modified_at(found) is None} - unstated
         self._connection.executemany(CLEAR_ODD_TIME, ((id_,) for id_ in timed.keys() - odd))
         noted = self._connection.executemany(NOTE_ODD_TIME, ((id_,) for id_ in sorted(odd)))
         return max(0, noted.rowcount)

@@ -12,14 +12,15 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from ..files.stores import line_of
-from ..files.walk import Root, recognised
+from ..files.stores import Store, line_of, list_entries
+from ..files.walk import Root, Walk, recognised, walk
 from ..records import Record
-from ..source import LOG, UNREAD, Claim, Source, entry_path
+from ..source import LOG, UNREAD, Claim, Source, entry_path, parts_of
 from ..sources import SOURCES
 
 _texts = st.sampled_from(
@@ -59,12 +60,12 @@ class Fixture(NamedTuple):
 
 
 def fixtures_in(home: Path, name: str) -> Iterator[Fixture]:
-    """Yield the files of a home, or the entries of files, that a source reads.
-
-    Nothing of one with a database: its lines are those of other cases.
-    """
-    if any(home.glob("*.db.sql")):
+    """Yield the files of a home, or the entries of files or of databases, that a source reads."""
+    if any(home.rglob("*.vscdb.sql")):
+        yield from _rows(home)
         return
+    if any(home.glob("*.db.sql")):
+        return  # its lines are those of other cases
     for root in _roots(home):
         paths = sorted(root.path.rglob("*"))
         yield from _entries(root, [path for path in paths if path.is_file()])
@@ -98,6 +99,22 @@ def _entries(root: Root, files: Sequence[Path]) -> Iterator[Fixture]:
         lines = [line_of(*line).strip() for line in entry.lines(contents)]
         if (claim := root.source.claim((path,))) is not None:
             yield Fixture(root.path, root.source, claim, path, True, tuple(lines))
+
+
+def _rows(home: Path) -> Iterator[Fixture]:
+    """Yield the entries of the databases of a home."""
+    from .promises import copied
+
+    with TemporaryDirectory() as place:
+        (root,) = recognised(copied(home.parent, Path(place) / "home"), SOURCES)
+        for found in walk(root, Walk()):
+            if root.source.layout(found.path) is None:
+                continue
+            for entry in list_entries(Store(root, found.path, found), found)[0] or ():
+                with entry.open() as lines:
+                    kept = tuple(filter(None, b"".join(lines()).split(b"\n")))
+                if (claim := root.source.claim(parts_of(entry.path))) is not None:
+                    yield Fixture(home, root.source, claim, entry.path, True, kept)
 
 
 @st.composite

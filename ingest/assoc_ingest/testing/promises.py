@@ -37,7 +37,7 @@ T = TypeVar("T")
 def copied(case: Path, to: Path) -> Path:
     """Copy the home of a case; a file `x.db.sql` becomes the database that it makes."""
     home = Path(shutil.copytree(case / "home", to))
-    for script in [*home.rglob("*.db.sql"), *home.rglob("*.sqlite.sql")]:
+    for script in [s for kind in ("db", "sqlite", "vscdb") for s in home.rglob(f"*.{kind}.sql")]:
         make_database(script.with_suffix(""), script.read_text("utf-8"))
         script.unlink()
     return home
