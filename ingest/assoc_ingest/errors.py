@@ -133,6 +133,10 @@ class FleetError(AssocIngestError):
     code = "server"
 
 
+class QuotaError(FleetError):
+    """The login may not store more on the server."""
+
+
 def with_hint(text: str) -> tuple[str, str | None]:
     """Take the sentence of an error apart: what is wrong, and what to do next if it says that."""
     first, _, others = text.strip().partition("\n")

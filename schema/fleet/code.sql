@@ -248,6 +248,79 @@ begin
     ) using p_origin;
 end $$;
 
+-- The bytes of all rows of an origin, without indexes. Large values are not read for it.
+create function assoc.stored_bytes(p_origin integer) returns bigint
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    name text;
+    size bigint;
+    total bigint := 0;
+begin
+    foreach name in array assoc.placed_tables() || assoc.keyed_tables() || array['frames', 'files'] loop
+        execute format(
+            'select coalesce(sum(24 + %s), 0) from assoc.%I t where t.origin_id = $1',
+            (select string_agg(format('coalesce(pg_column_size(t.%I), 0)', attname), ' + ')
+             from pg_attribute
+             where attrelid = ('assoc.' || quote_ident(name))::regclass
+               and attnum > 0 and not attisdropped),
+            name
+        ) into size using p_origin;
+        total := total + size;
+    end loop;
+    return total;
+end $$;
+
+create function assoc.has_quota(p_role name) returns boolean
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+begin
+    return exists (
+        select from assoc.logins l where l.role_name = p_role and l.most_bytes is not null
+    );
+end $$;
+
+-- Adds what a call sent to what its origin stores. 53400: the login would store more than it may. All
+-- is counted only when the sums say so, because they count twice what replaced something.
+create function assoc.check_quota(p_origin integer, p_role name, p_sent bigint) returns void
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    most bigint := (select l.most_bytes from assoc.logins l where l.role_name = p_role);
+    origins integer[] := array(select o.origin_id from assoc.origins o where o.role_name = p_role);
+    used bigint;
+begin
+    insert into assoc.stored as s (origin_id, bytes) values (p_origin, p_sent)
+    on conflict (origin_id) do update set bytes = s.bytes + excluded.bytes;
+    if (select sum(s.bytes) from assoc.stored s where s.origin_id = any (origins)) <= most then
+        return;
+    end if;
+    used := (select sum(assoc.stored_bytes(o)) from unnest(origins) o);
+    if used > most then
+        raise configuration_limit_exceeded using
+            message = format('%s of %s MB', used / 1000000, most / 1000000),
+            constraint = 'quota_of_login';
+    end if;
+    update assoc.stored set bytes = assoc.stored_bytes(p_origin) where origin_id = p_origin;
+end $$;
+
+-- How many bytes a machine may store, with what its login's other machines store taken off; null: no limit.
+create function assoc.room_v1(p_uuid uuid) returns bigint
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+begin
+    return (
+        select l.most_bytes - coalesce((
+            select sum(s.bytes)
+            from assoc.stored s
+            join assoc.origins o on o.origin_id = s.origin_id
+            where o.role_name = l.role_name and o.uuid <> p_uuid
+        ), 0)
+        from assoc.logins l
+        where l.role_name = session_user
+    );
+end $$;
+
 -- Inserts files or updates their attributes, and returns their numbers in the same order.
 create function assoc.files_v1(
     p_origin integer, p_version bigint, p_nonce uuid, p_files json,
@@ -286,6 +359,9 @@ begin
         join assoc.files f on f.origin_id = p_origin and f.file_key = key
         order by n
     );
+    if assoc.has_quota(o.role_name) then
+        perform assoc.check_quota(p_origin, o.role_name, octet_length(p_files::text));
+    end if;
     if added + changed > 0 then
         update assoc.origins set next_file_no = next_file_no + added where origin_id = p_origin;
         version := assoc.raised_version(p_origin, p_nonce);
@@ -393,6 +469,13 @@ begin
                 using p_origin, p_rows[array_position(p_tables, name)];
         end if;
     end loop;
+    if assoc.has_quota(o.role_name) then
+        perform assoc.check_quota(p_origin, o.role_name, (
+            coalesce(octet_length(p_files::text), 0)
+            + (select coalesce(sum(octet_length(d)), 0) from unnest(p_data) d)
+            + (select coalesce(sum(octet_length(r::text)), 0) from unnest(p_rows) r)
+        )::bigint);
+    end if;
     if is_changed then
         version := assoc.raised_version(p_origin, p_nonce);
         nonce := p_nonce;
@@ -1934,14 +2017,14 @@ grant usage on schema assoc to assoc_device, assoc_reader, assoc_admin;
 grant usage on schema assoc_read to assoc_reader, assoc_admin;
 
 grant select on all tables in schema assoc to assoc_reader;
-revoke select on assoc.logins, assoc.team_readers, assoc.labels from assoc_reader;
+revoke select on assoc.logins, assoc.team_readers, assoc.labels, assoc.stored from assoc_reader;
 grant select on assoc.schema_version to assoc_device;
 grant select, insert, update, delete on all tables in schema assoc to assoc_admin;
 grant select on all tables in schema assoc_read to assoc_reader, assoc_admin;
 
 revoke all on all functions in schema assoc from public;
 grant execute on function
-    assoc.hello_v1(uuid), assoc.hello_v2(uuid), assoc.mine_v1(),
+    assoc.hello_v1(uuid), assoc.hello_v2(uuid), assoc.mine_v1(), assoc.room_v1(uuid),
     assoc.register_v1(uuid, text, uuid, uuid), assoc.adopt_v1(integer, uuid, uuid),
     assoc.fence_v1(integer, uuid), assoc.beginnings_v1(integer), assoc.keyed_v1(integer, text),
     assoc.forget_v1(integer, bigint, uuid, bytea[])

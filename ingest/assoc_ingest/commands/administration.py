@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..ask.output import say, write, write_lines
-from ..errors import UsageError
+from ..errors import NotFoundError, UsageError
 from ..terminal import many, safe, safe_json, size, table, table_width, to_copy
 from .options import asks, confirmed, database_option, progress_in_bytes, yes_option
 
@@ -184,6 +184,44 @@ def invite(
     write([f"assoc-ingest sync && {join}\n"])
     say("It asks for this password:")
     write([f"{password}\n"])
+
+
+@click.command()
+@click.argument("login", required=False)
+@click.argument("most", metavar="[SIZE]", required=False)
+@_destination_option
+@database_option
+def quota(database: Path, login: str | None, most: str | None, destination: str | None) -> None:
+    """Limit what the machines of a login may store, for example 2GB; `none` removes the limit.
+
+    What counts is the size of all rows and bytes without indexes. A push that cannot fit is refused
+    before anything is sent, and any other where it would exceed the limit; deletions still work.
+    Without SIZE, shows the limit and what is stored, without LOGIN of all logins that have one.
+
+    \b
+    Examples:
+      assoc-ingest remote quota laptop 2GB
+      assoc-ingest remote quota
+    """
+    from ..fleet import devices
+    from ..fleet.administration import destination_of
+    from ..fleet.connect import connect
+
+    with connect(destination_of(database, destination)) as connection:
+        if login is not None and most is not None:
+            limit = None if most.lower() == "none" else devices.bytes_of(most)
+            devices.set_quota(connection, login, limit)
+        found = devices.quotas(connection, login)
+    rows = [
+        (one.login, size(one.stored), "none" if one.most is None else size(one.most))
+        for one in found
+    ]
+    if rows:
+        write_lines(table(("Login", "Stored", "Limit"), rows, table_width()))
+    elif login is None:
+        say("No login has a limit.")
+    else:
+        raise NotFoundError(f"The server has no login {login!r} of a machine.")
 
 
 @click.command("remove-device")
@@ -497,7 +535,14 @@ def erase(database: Path, yes: bool, destination: str | None) -> int:
 
 
 SECTIONS = {
-    "Machines and logins": (list_devices, invite, add_device, remove_device, remove_origin),
+    "Machines and logins": (
+        list_devices,
+        invite,
+        add_device,
+        quota,
+        remove_device,
+        remove_origin,
+    ),
     "The server": (health, migrate, index, reindex, retention, erase),
 }
 """The commands by what they are about, for the help."""

@@ -22,6 +22,7 @@ from ..errors import (
     FleetError,
     NotFoundError,
     NothingAllowedError,
+    QuotaError,
     UsageError,
 )
 from ..files.exclusions import OUTSIDE_ARCHIVE
@@ -30,6 +31,7 @@ from ..store import changes, database
 from ..store.database import open_reader, snapshot, transaction, writing
 from ..store.replay import files_of, plan_of
 from ..terminal import Progress
+from ..terminal import size as shown_size
 from . import projection
 from .connect import DESTINATION, SENTENCES, bounded, connect, parameters, readable, shown
 from .projection import (
@@ -639,6 +641,8 @@ def push_all(
                 # A new database must be adopted.
                 state.db_uuid = database_uuid(local.connection)
                 local = replace(local, scope=_kept(local.scope, server), left_out=waiting)
+                if since is None:
+                    _demand_room(local, server, state)
                 found = came_back(local, server, state, since)
                 if not found:
                     report = push(server, local, state, is_full=is_full, limits=limits, tell=tell)
@@ -649,6 +653,23 @@ def push_all(
                     give_keys(writer, state.uuid, found)
             except BusyError:  # a watch; all else can be pushed
                 waiting |= {rename.id for rename in found}
+
+
+def _demand_room(local: Local, server: Server, state: State) -> None:
+    """Raise QuotaError before anything is sent that cannot fit as a whole."""
+    room = server.room(state.uuid)
+    if room is None:
+        return
+    (size,) = local.connection.execute(
+        "select coalesce(sum(length(a.data)), 0) from archive a join files f on f.id = a.file_id"
+        f" where {local.scope.of_file('f')}"
+    ).fetchone()
+    if size > room:
+        raise QuotaError(
+            f"What may leave this machine takes more than {shown_size(size)}, and the server allows"
+            f" this login {shown_size(max(room, 0))}. Nothing was sent: allow fewer projects "
+            "(`remote disallow`), or ask the owner of the server for more."
+        )
 
 
 def _kept(scope: Scope, server: Server) -> Scope:

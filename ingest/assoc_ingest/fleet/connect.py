@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ..errors import FleetError, UsageError
+from ..errors import FleetError, QuotaError, UsageError
 from ..fields import fail_within_limits
 from ..store.database import resolved
 
@@ -84,6 +84,8 @@ SENTENCES = {
     "lost, go on with `remote adopt`.",
     "origins_of_login": "This login pushes as many machines as it may: use one of them, with "
     "`remote adopt`, or ask the owner of the server for a login of its own.",
+    "quota_of_login": "This login may not store more on the server. What was stored before stays; "
+    "delete there (`remote withdraw`, `remote prune`), or ask the owner of the server for more.",
     "origin_removed": "An administrator removed this machine from the server. To push from it as a "
     "new one: assoc-ingest remote new-origin --label NAME",
     "origins_label_plain": "A label may have letters, digits, dots, dashes and underscores, and "
@@ -226,7 +228,8 @@ def readable_errors() -> Iterator[None]:
     except psycopg.Error as error:
         if "memory" in str(error) and _state_of(error) is None:  # here, not there
             raise MemoryError from error
-        raise FleetError(sentence(error)) from error
+        is_full = _constraint_of(error) == "quota_of_login"
+        raise (QuotaError if is_full else FleetError)(sentence(error)) from error
 
 
 def readable(function: Callable[_P, _T]) -> Callable[_P, _T]:
@@ -242,7 +245,7 @@ def readable(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 def sentence(error: Exception) -> str:
     state = _state_of(error)
-    constraint = getattr(getattr(error, "diag", None), "constraint_name", None)
+    constraint = _constraint_of(error)
     first = str(error).strip().split("\n")[0][:_LONGEST_MESSAGE] or type(error).__name__
     for key in (constraint, state, state and state[:2]):
         if key and (found := SENTENCES.get(key)):
@@ -250,6 +253,10 @@ def sentence(error: Exception) -> str:
     if state is None:
         return f"The server cannot be reached; nothing here is lost, try again later. ({first})"
     return f"The server refused this. ({first})"
+
+
+def _constraint_of(error: Exception) -> str | None:
+    return getattr(getattr(error, "diag", None), "constraint_name", None)
 
 
 def _state_of(error: Exception) -> str | None:

@@ -235,6 +235,72 @@ def password_line(connection: Connection[Any], name: str, password: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
+# How much the machines of a login may store.
+
+
+class Quota(NamedTuple):
+    """The limit of a login, and what its machines store."""
+
+    login: str
+    most: int | None
+    """None: as much as fits."""
+    stored: int
+    """Bytes of all rows, without indexes."""
+
+
+_BYTES = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_size = re.compile(r"(\d{1,12}(?:\.\d{1,3})?) ?([kmgt]?b)?", re.ASCII | re.IGNORECASE)
+
+
+def bytes_of(text: str) -> int:
+    """Return the bytes of a size such as `2GB`. Raises UsageError for anything else."""
+    match = _size.fullmatch(text.strip())
+    unit = (match[2] or "").lower() if match else ""
+    if match is None or unit not in ("b", *_BYTES):
+        raise UsageError(f"{text!r} is no size: give 500MB or 2GB.")
+    return int(float(match[1]) * _BYTES.get(unit, 1))
+
+
+@readable
+def quotas(connection: Connection[Any], login: str | None = None) -> list[Quota]:
+    """Return the limit of a login, or all limits; this counts what is stored."""
+    rows = connection.execute(
+        """
+        select l.role_name::text, l.most_bytes, coalesce((
+            select sum(assoc.stored_bytes(o.origin_id)) from assoc.origins o
+            where o.role_name = l.role_name
+        ), 0)::bigint
+        from assoc.logins l
+        where l.role_name::text = %(login)s or %(login)s::text is null and l.most_bytes is not null
+        order by 1
+        """,
+        {"login": login},
+    )
+    return [Quota(*row) for row in rows.fetchall()]
+
+
+@readable
+def set_quota(connection: Connection[Any], login: str, most: int | None) -> None:
+    """Let the machines of a login store at most so many bytes; None: as many as fit."""
+    with connection.transaction():
+        changed = connection.execute(
+            "update assoc.logins set most_bytes = %s where role_name::text = %s", (most, login)
+        )
+        if not changed.rowcount:
+            raise NotFoundError(
+                f"The server has no login {login!r} of a machine. To see them: assoc-ingest remote "
+                "devices"
+            )
+        connection.execute(
+            "insert into assoc.stored (origin_id, bytes)"
+            " select o.origin_id, assoc.stored_bytes(o.origin_id) from assoc.origins o"
+            " where o.role_name::text = %s"
+            " on conflict (origin_id) do update set bytes = excluded.bytes",
+            (login,),
+        )
+
+
+# ------------------------------------------------------------------------------------------------
 # Ends the connections of a login, and removes it.
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
 from .. import terminal
-from ..errors import FleetError, NothingAllowedError, UsageError, as_known
+from ..errors import FleetError, NothingAllowedError, QuotaError, UsageError, as_known
 from ..store.database import log_of, resolved
 from ..terminal import table, table_width
 from .projection import (
@@ -549,8 +549,14 @@ class _Push:
             return
         self._forget(self.local.gone_file_keys(self._change))
         files = iter(self.local.files(self._change))
-        while some := list(islice(files, _FILES_AT_ONCE)):
-            self._push_files(some)
+        try:
+            while some := list(islice(files, _FILES_AT_ONCE)):
+                self._push_files(some)
+        except QuotaError:  # what is deleted takes no space
+            self._payload = Payload()
+            self._push_keyed()
+            self._flush()
+            raise
         self._push_keyed()
         self._flush()
         self._finish(cursor)
@@ -642,16 +648,23 @@ class _Push:
         if payload.is_empty():
             return
         started = monotonic()
-        answer = self.server.push(
-            *(*self._next(), payload.files_as_json(), payload.stretches),
-            *(payload.rows_as_json(), payload.gone),
-        )
-        self._take(answer)
+        try:
+            self._take(self._sent(payload))
+        except QuotaError:  # what is deleted takes no space
+            if payload.gone:
+                self._take(self._sent(Payload(gone=payload.gone)))
+            raise
         self.limits.after(monotonic() - started)
         self.report.rows += sum(map(len, payload.rows.values()))
         self.report.size += payload.size
         if self.tell is not None:
             self.tell(self.report)
+
+    def _sent(self, payload: Payload) -> Answer:
+        return self.server.push(
+            *(*self._next(), payload.files_as_json(), payload.stretches),
+            *(payload.rows_as_json(), payload.gone),
+        )
 
     def _next(self) -> tuple[int, int, str]:
         """Return the first parameters of every call that writes."""

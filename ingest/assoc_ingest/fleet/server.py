@@ -410,6 +410,12 @@ class Server:
         return str(kept_since)
 
     @readable
+    def room(self, uuid: str) -> int | None:
+        """Return how many bytes this machine may store; None: as many as fit."""
+        row = self.connection.execute("select assoc.room_v1(%s)", (uuid,)).fetchone()
+        return row[0] if row else None
+
+    @readable
     def register(self, uuid: str, label: str, db_uuid: str, nonce: str) -> None:
         self.connection.execute(
             "select assoc.register_v1(%s, %s, %s, %s)", (uuid, label, db_uuid, nonce)
