@@ -151,7 +151,7 @@ join response_costs c on c.session_id = s.id
 left join subagents a on a.id = c.subagent_id
 where s.session_key in (select value from json_each(nullif(:sessions, '')))
   and c.partial = 1
-group by s.id, a.id, c.model
+group by s.id, s.session_key, a.id, a.agent_key, c.model
 
 -- name: output_rates
 -- Output tokens for each byte that a model writes

@@ -20,6 +20,6 @@ select
 from issues i
 join files f on f.id = i.file_id
 join sources r on r.id = f.source_id
-left join transcripts x on x.file_id = i.file_id
+left join sessions x on x.id = f.session_id
 group by 1, 2, 3, 4
 order by source, f.kind, version, pieces desc, i.reason

@@ -58,7 +58,7 @@ def test_every_report_and_list_has_the_rows_of_the_machine(fleet: Fleet, tmp_pat
                 empty -= {path} if here else set()
     assert not other, other
     assert empty <= {"reports/unpriced_models", "reports/forks", "reports/issues_by_reason",
-                     "lists/issues", "reports/tool_use"}, empty  # fmt: skip
+                     "reports/issues_by_version", "lists/issues", "reports/tool_use"}, empty  # fmt: skip
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "EST5", "Europe/Berlin"])
@@ -291,7 +291,9 @@ def test_a_list_of_the_server_is_that_of_the_machine(
 ) -> None:
     monkeypatch.setenv(DESTINATION, fleet.destination)
     machine = fleet.machine("laptop")
-    machine.push(*demo(tmp_path / "homes"))
+    begun = assistant("Begun", stop_reason=None, usage={"input_tokens": 3, "output_tokens": 8})
+    write(tmp_path / "begun", f"projects/-srv-begun/{SESSION}.jsonl", user("Go"), begun)
+    machine.push(*demo(tmp_path / "homes"), tmp_path / "begun")
     write_note(machine.database, "5e1f0c9a", Change("A warning", "kept", "Frost", is_starred=True))
     machine.push_all()
     answers = []
