@@ -298,7 +298,7 @@ begin
     used := (select sum(assoc.stored_bytes(o)) from unnest(origins) o);
     if used > most then
         raise configuration_limit_exceeded using
-            message = format('%s of %s MB', used / 1000000, most / 1000000),
+            message = format('%s of %s MB', round(used / 1e6, 1), round(most / 1e6, 1)),
             constraint = 'quota_of_login';
     end if;
     update assoc.stored set bytes = assoc.stored_bytes(p_origin) where origin_id = p_origin;

@@ -58,7 +58,8 @@ def test_every_report_and_list_has_the_rows_of_the_machine(fleet: Fleet, tmp_pat
                 empty -= {path} if here else set()
     assert not other, other
     assert empty <= {"reports/unpriced_models", "reports/forks", "reports/issues_by_reason",
-                     "reports/issues_by_version", "lists/issues", "reports/tool_use"}, empty  # fmt: skip
+                     "reports/issues_by_version", "lists/issues",
+                     "reports/tool_use"}, empty  # fmt: skip
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "EST5", "Europe/Berlin"])

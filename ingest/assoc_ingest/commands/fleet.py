@@ -409,7 +409,7 @@ def init(database: Path, destination: str, label: str | None) -> None:
 
     state, applied = set_up(database, destination, label)
     if applied:
-        say(f"Set up the server ({', '.join(applied)}).")
+        say("The server is set up.")
     say(f"This machine is {state.label} on {shown(destination)}. Nothing was sent.")
     if not state.all_projects and not state.allowed:
         say("Next: assoc-ingest remote allow PROJECT")
