@@ -864,6 +864,7 @@ INVENTED = {
     "cursor": {"bubbleId/3"},
     "gemini": {"riddle/"},
     "pi": {"tick/", "weather_report/"},
+    "goose": {"messages/robot"},
 }
 """The types of lines of the golden homes that no reader knows."""
 

@@ -31,6 +31,7 @@ _OWN = {
     "cline": "Cline",
     "roo": "Roo",
     "cursor": "Cursor",
+    "goose": "Goose",
 }
 """The module and the class of each source; the module is called after the source."""
 
