@@ -82,6 +82,15 @@ def test_the_pending_list_is_shown_where_it_can_be(healthy: Any) -> None:
     assert checked(healthy)["pending list"].found == "0 bytes"
 
 
+def test_a_database_without_a_fleet_is_told(empty_database: str) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    with (
+        psycopg.connect(empty_database) as connection,
+        pytest.raises(FleetError, match="has not been set up"),
+    ):
+        checks.health(connection)
+
+
 def test_a_login_without_rights_sees_what_it_may(healthy: Any, login: Callable[..., Any]) -> None:
     found = checked(login("device"))
     assert found["longest transaction"].is_ok is None

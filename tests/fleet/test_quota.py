@@ -15,7 +15,7 @@ from tests.support.transcripts import Transcript
 
 from assoc_ingest.errors import FleetError, NotFoundError, QuotaError, UsageError
 from assoc_ingest.fleet import devices
-from assoc_ingest.fleet.push import push
+from assoc_ingest.fleet.push import Limits, push
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.sync.run import sync
 
@@ -39,8 +39,9 @@ def test_a_push_beyond_the_limit_is_refused_whole_and_deletions_work(
         with pytest.raises(QuotaError, match=r"may not store more .*MB"):
             push(Server(device), local, memory)
         assert seen(database) == ["first"]
-        (files,) = database.execute("select count(*) from assoc.frames where start = 0").fetchone()
-        assert files == 1
+        for table in ("files", "frames where start = 0"):
+            (count,) = database.execute(f"select count(*) from assoc.{table}").fetchone()
+            assert count == 1
     local.forget("a")
     local.put("c", file_of(250_000, "third"))
     with pytest.raises(QuotaError):
@@ -50,6 +51,25 @@ def test_a_push_beyond_the_limit_is_refused_whole_and_deletions_work(
     devices.set_quota(database, device.info.user, None)
     push(Server(device), local, memory)
     assert seen(database) == ["second", "third"]
+
+
+def test_a_file_of_which_only_a_part_fits_is_not_there(
+    login: Callable[..., Any], database: Any
+) -> None:
+    """Its stretches are sent in several calls, of which the last is refused."""
+    device = login("device")
+    devices.set_quota(database, device.info.user, 350_000)
+    local, memory = MadeLocal(), MadeMemory()
+    local.put("a", file_of(100_000, "fits"))
+    parts = [
+        frame(n * 100_000, Random(n).randbytes(100_000), messages=[says(n * 100_000, f"part {n}")])
+        for n in range(3)
+    ]
+    local.put("b", parts)
+    with pytest.raises(QuotaError):
+        push(Server(device), local, memory, limits=Limits(size=50_000))
+    assert seen(database) == ["fits"]
+    assert database.execute("select count(*) from assoc.files").fetchone() == (1,)
 
 
 def test_what_is_replaced_does_not_count_twice(login: Callable[..., Any], database: Any) -> None:

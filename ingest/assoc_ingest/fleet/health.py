@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..errors import FleetError
 from ..terminal import many, size
 from .connect import readable
 from .server import INDEX, applied_migrations, missing_migrations
@@ -62,7 +63,10 @@ def _version(connection: AnyConnection) -> Iterator[Check]:
 
 
 def _schema(connection: AnyConnection) -> Iterator[Check]:
-    missing = missing_migrations(applied_migrations(connection))
+    applied = applied_migrations(connection)
+    if not applied:
+        raise FleetError("The server has not been set up: run `assoc-ingest remote init`.")
+    missing = missing_migrations(applied)
     found = f"{missing[0]} is missing" if missing else "that of this program"
     advice = "Run `assoc-ingest remote migrate`, or update assoc-ingest here if it is older."
     yield Check("schema", not missing, found, advice)

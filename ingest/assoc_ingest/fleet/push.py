@@ -535,6 +535,10 @@ class _Push:
     _nonce: str = ""
     _payload: Payload = field(default_factory=Payload)
     _local_keys: set[bytes] = field(default_factory=set)
+    _incomplete: set[bytes] = field(default_factory=set)
+    """New files on the server whose stretches were not all sent."""
+    _gathered: set[bytes] = field(default_factory=set)
+    """Those of them whose last stretches are in the payload."""
 
     @property
     def _change(self) -> int | None:
@@ -552,13 +556,14 @@ class _Push:
         try:
             while some := list(islice(files, _FILES_AT_ONCE)):
                 self._push_files(some)
-        except QuotaError:  # what is deleted takes no space
-            self._payload = Payload()
             self._push_keyed()
             self._flush()
+        except QuotaError:  # nothing of a file that does not fit stays, and deletions take no space
+            self._payload = Payload()
+            self._forget(sorted(self._incomplete))
+            self._push_keyed(only_deletes=True)
+            self._flush()
             raise
-        self._push_keyed()
-        self._flush()
         self._finish(cursor)
 
     def _finish(self, cursor: Any) -> None:
@@ -596,16 +601,18 @@ class _Push:
                 self._payload.add_stretch(number, stretch)
                 self.report.frames += 1
                 self._flush_if_full()
+            self._gathered.add(content.file_key)
 
     def _push_new_files(self, contents: list[Any]) -> dict[bytes, int]:
         attributes = [row_of(FILES, content.attributes) for content in contents]
         answer, numbers = self.server.files(*self._next(), attributes)
         self._take(answer)
+        self._incomplete.update(content.file_key for content in contents)
         return {c.file_key: number for c, number in zip(contents, numbers, strict=True)}
 
     # -- keyed rows ----------------------------------------------------------------------------
 
-    def _push_keyed(self) -> None:
+    def _push_keyed(self, *, only_deletes: bool = False) -> None:
         for found in self.local.keyed(self._change):
             table = BY_NAME[found.table]
             there: dict[tuple[str, ...], bytes] = {}
@@ -614,7 +621,8 @@ class _Push:
             for values in found.rows:
                 row = row_of(table, values)
                 row["digest"] = sha256(as_json_bytes(values)).digest()
-                if there.pop(_key(table, row), None) != row["digest"]:
+                is_same = there.pop(_key(table, row), None) == row["digest"]
+                if not (is_same or only_deletes):
                     self._payload.add_row(found.table, row)
                     self._flush_if_full()
             if there:
@@ -648,23 +656,18 @@ class _Push:
         if payload.is_empty():
             return
         started = monotonic()
-        try:
-            self._take(self._sent(payload))
-        except QuotaError:  # what is deleted takes no space
-            if payload.gone:
-                self._take(self._sent(Payload(gone=payload.gone)))
-            raise
+        answer = self.server.push(
+            *(*self._next(), payload.files_as_json(), payload.stretches),
+            *(payload.rows_as_json(), payload.gone),
+        )
+        self._take(answer)
+        self._incomplete -= self._gathered
+        self._gathered.clear()
         self.limits.after(monotonic() - started)
         self.report.rows += sum(map(len, payload.rows.values()))
         self.report.size += payload.size
         if self.tell is not None:
             self.tell(self.report)
-
-    def _sent(self, payload: Payload) -> Answer:
-        return self.server.push(
-            *(*self._next(), payload.files_as_json(), payload.stretches),
-            *(payload.rows_as_json(), payload.gone),
-        )
 
     def _next(self) -> tuple[int, int, str]:
         """Return the first parameters of every call that writes."""
