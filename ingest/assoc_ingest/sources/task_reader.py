@@ -222,7 +222,7 @@ class TaskReader(ChatReader):
     # -- what was shown --------------------------------------------------------------------------
 
     def _shown(self, value: JSONObject, data: JSONObject) -> None:
-        kind, text = kind_of(data), text_shown(data)
+        kind = kind_of(data)
         stated = self.name(self.mapping(data, "modelInfo"), "modelId")
         earlier = [model for at, model in self.context.get("models", ()) if at <= moment_of(data)]
         self.model = stated or (earlier[-1] if earlier else self.context.get("model"))
@@ -235,7 +235,7 @@ class TaskReader(ChatReader):
             rest = self._spent(kind, data)
         else:
             self.model = self.model if role == "assistant" else None
-            if text:
+            if text := text_shown(data):
                 self._say(row, text, role)
             if (thought := self.text(data, "reasoning")) is not None:
                 self.say("thinking", thought, "assistant")
