@@ -140,7 +140,7 @@ class AgentSource(Source):
     place = ""
     """The home below that of the user, if the variable is not set."""
     resume: tuple[str, ...] = ()
-    """The command that resumes a session, which the id of the session completes."""
+    """The command that resumes a session, with {} for its id; empty if there is none."""
     telling: tuple[str, ...] = ()
     """Files at the top of a home that only this agent has; without conversations it is one, too."""
 
@@ -161,7 +161,7 @@ class AgentSource(Source):
     def resume_command(self, session_key: str) -> list[str] | None:
         """The program finds a session by its id."""
         is_id = session_key[:1].isalnum() and session_key.translate(_JOINTS).isalnum()
-        return [*self.resume[:-1], self.resume[-1].format(session_key)] if is_id else None
+        return [word.format(session_key) for word in self.resume] if self.resume and is_id else None
 
     def shape(self, claim: Claim) -> str:
         """Conversations grow."""

@@ -522,9 +522,6 @@ class CopilotChat(AgentSource):
         roots = [f"{place}/{edition}/User" for place in places if place for edition in _PRODUCTS]
         return [f"{portable}/user-data/User"] if portable else roots
 
-    def resume_command(self, session_key: str) -> None:
-        """A conversation can only be opened in its window."""
-
     def withholds(self, parts: tuple[str, ...]) -> bool:
         """Settings, and databases that have secrets of extensions."""
         name = parts[-1].casefold()

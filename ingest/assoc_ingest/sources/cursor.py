@@ -297,9 +297,6 @@ class Cursor(AgentSource):
         places = [f"{home}/.config", f"{home}/Library/Application Support"] if home else []
         return [f"{place}/Cursor/User" for place in (*filter(None, stated), *places)]
 
-    def resume_command(self, session_key: str) -> list[str] | None:
-        """A conversation goes on in the editor."""
-
     def recognises(self, listing: Listing) -> Recognition:
         """Other editors have such a database, too; the extensions that Cursor has do not."""
         is_ours = _STORE in listing and any(path.startswith(_MARK) for path in listing)

@@ -349,11 +349,19 @@ def read_lines(fixture: Fixture) -> list[LineRecords]:
     return found
 
 
+_NO_KEYS = ("--help", "", "a b")
+"""Keys that a file can be called after, and that a program would take for something else."""
+
+
 def contradictions(logs: list[Fixture]) -> set[str]:
     """Return what cannot be meant in the records of the logs of one source."""
     found: set[str] = set()
     beginnings: dict[tuple[Path, object], list[str | None]] = {}
     for fixture in logs:
+        for key in (fixture.claim.session_key or "", *_NO_KEYS):
+            command = fixture.source.resume_command(key)
+            if command is not None and (key in _NO_KEYS or not any(key in arg for arg in command)):
+                found.add(f"a command that does not resume {key!r}: {command}")
         lines = read_lines(fixture)
         rows = [row for line in lines for row in line.of(Message)]
         spoken = [row for line in lines for row in line.spoken if row.kind != "queued_prompt"]
