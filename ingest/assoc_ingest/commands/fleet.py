@@ -363,6 +363,10 @@ def _write(state: State, *, as_json: bool) -> None:
 # assoc-ingest remote
 
 
+_LONGEST = 200
+"""Letters of what the help of the group says of a command; lines are broken."""
+
+
 class _Sections(click.Group):
     """A group whose help lists the commands by who needs them."""
 
@@ -370,7 +374,7 @@ class _Sections(click.Group):
         of_administrators = {command for some in SECTIONS.values() for command in some}
         own = [command for command in self.commands.values() if command not in of_administrators]
         for heading, commands in {"This machine": own, **SECTIONS}.items():
-            rows = [(str(one.name), one.get_short_help_str(formatter.width)) for one in commands]
+            rows = [(str(one.name), one.get_short_help_str(_LONGEST)) for one in commands]
             with formatter.section(heading):
                 formatter.write_dl(rows)
 

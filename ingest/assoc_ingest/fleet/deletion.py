@@ -137,6 +137,7 @@ def remove_origin(connection: Connection[Any], origin: Origin) -> Deleted:
         )
     with connection.transaction():
         connection.execute("delete from assoc.labels where label = %s", (origin.label,))
+        connection.execute("delete from assoc.stored where origin_id = %s", (origin_id,))
         connection.execute(
             "update assoc.origins set label = 'removed-' || uuid where origin_id = %s", (origin_id,)
         )

@@ -169,7 +169,7 @@ def _age(connection: AnyConnection) -> Iterator[Check]:
 
 def _transactions(connection: AnyConnection) -> Iterator[Check]:
     if not _value(connection, "select pg_has_role('pg_read_all_stats', 'member')"):
-        advice = "A superuser can show them to you: grant pg_read_all_stats to this login"
+        advice = "A superuser can show it: grant pg_read_all_stats to this login"
         yield Check("longest transaction", None, "not visible", advice)
         return
     row = connection.execute(
