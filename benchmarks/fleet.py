@@ -47,6 +47,7 @@ _APPENDS = 40
 
 _COPIED = {
     "origins": {"uuid": "gen_random_uuid()", "label": "label || {n}"},
+    "origin_states": {},
     "sources": {},
     "projects": {},
     "files": {"file_key": "sha256(file_key || int4send({n}))"},

@@ -5,19 +5,38 @@
 
 create schema if not exists assoc_read;
 
--- The origins that the caller may see.
-create function assoc.visible_origins() returns integer[]
-language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
+-- Are the tables on several nodes (Citus)?
+create function assoc.is_distributed() returns boolean
+language plpgsql stable
 as $$
-    select coalesce(array_agg(o.origin_id), '{}')
-    from assoc.origins o
-    where o.team is null
-       or pg_has_role(session_user, 'assoc_admin', 'member')
-       or exists (
-           select from assoc.team_readers r
-           where r.team = o.team and r.role_name = session_user
-       )
-$$;
+begin
+    if to_regclass('pg_catalog.pg_dist_partition') is null then
+        return false;
+    end if;
+    return exists (select from pg_dist_partition p where p.logicalrelid = 'assoc.files'::regclass);
+end $$;
+
+-- The origins that the caller may see.
+--
+-- Here and below, a function first says who calls it: a question to tables may be answered by another
+-- node (Citus), where somebody else is the user of the session.
+create function assoc.visible_origins() returns integer[]
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    caller constant name := session_user;
+    sees_all constant boolean := pg_has_role(session_user, 'assoc_admin', 'member');
+begin
+    return array(
+        select o.origin_id
+        from assoc.origins o
+        where o.team is null
+           or sees_all
+           or exists (
+               select from assoc.team_readers r where r.team = o.team and r.role_name = caller
+           )
+    );
+end $$;
 
 -- The functions that machines call. Each works only on origins of its caller, and those that write
 -- apply nothing unless the caller passes the current version, so a late or repeated call does nothing.
@@ -35,18 +54,27 @@ as $$
     )
 $$;
 
+-- The login that pushes an origin.
+create function assoc.login_of(p_origin integer) returns name
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    login name;
+begin
+    select o.role_name into login from assoc.origins o where o.origin_id = p_origin;
+    return login;
+end $$;
+
 -- Locks an origin until the transaction ends. 42501: it belongs to another login.
-create function assoc.locked_origin(p_origin integer) returns assoc.origins
+create function assoc.locked_origin(p_origin integer) returns assoc.origin_states
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
-    found_origin assoc.origins;
+    state assoc.origin_states;
 begin
-    select * into found_origin from assoc.origins o where o.origin_id = p_origin for update;
-    if not assoc.may_write(found_origin.role_name) then
-        raise insufficient_privilege using message = 'this origin is pushed by another login';
-    end if;
-    return found_origin;
+    select * into state from assoc.origin_states s where s.origin_id = p_origin for update;
+    perform assoc.check_origin(p_origin);
+    return state;
 end $$;
 
 -- 42501: an origin belongs to another login.
@@ -54,9 +82,7 @@ create function assoc.check_origin(p_origin integer) returns void
 language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 begin
-    if not exists (
-        select from assoc.origins o where o.origin_id = p_origin and assoc.may_write(o.role_name)
-    ) then
+    if not assoc.may_write(assoc.login_of(p_origin)) then
         raise insufficient_privilege using message = 'this origin is pushed by another login';
     end if;
 end $$;
@@ -64,18 +90,23 @@ end $$;
 -- Raises the version. Only calls of a reindex send a nonce that is already stored; any other nonce
 -- comes from the machine itself, which ends the reindex.
 create function assoc.raised_version(p_origin integer, p_nonce uuid) returns bigint
-language sql security definer set search_path = pg_catalog, assoc, pg_temp
+language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
-    update assoc.origins
-    set version = version + 1,
+declare
+    moment constant timestamptz := now();
+    raised bigint;
+begin
+    update assoc.origin_states s
+    set version = s.version + 1,
         nonce = p_nonce,
-        reindexed_after = case when nonce = p_nonce then reindexed_after else '{}' end,
+        reindexed_after = case when s.nonce = p_nonce then s.reindexed_after else '{}' end,
         pushed_at = case
-            when nonce = p_nonce and reindexed_after <> '{}' then pushed_at else now()
+            when s.nonce = p_nonce and s.reindexed_after <> '{}' then s.pushed_at else moment
         end
-    where origin_id = p_origin
-    returning version
-$$;
+    where s.origin_id = p_origin
+    returning s.version into raised;
+    return raised;
+end $$;
 
 -- The columns of a table's primary key, in order.
 create function assoc.key_of(p_table text) returns text[]
@@ -88,36 +119,46 @@ as $$
 $$;
 
 -- What the server knows about a machine; no row: it never pushed.
+create function assoc.hello_v2(p_uuid uuid)
+returns table (origin_id integer, version bigint, nonce uuid, db_uuid uuid, label text,
+               reindexed_after uuid[])
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
+as $$
+declare
+    caller constant name := session_user;
+begin
+    select o.origin_id, o.label into hello_v2.origin_id, hello_v2.label
+    from assoc.origins o
+    where o.uuid = p_uuid and o.role_name = caller;
+    return query
+    select s.origin_id, s.version, s.nonce, s.db_uuid, hello_v2.label, s.reindexed_after
+    from assoc.origin_states s
+    where s.origin_id = hello_v2.origin_id;
+end $$;
+
+-- hello_v2 without the nonces that a reindex has replaced since the machine last wrote.
 create function assoc.hello_v1(p_uuid uuid)
 returns table (origin_id integer, version bigint, nonce uuid, db_uuid uuid, label text)
 language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
-    select o.origin_id, o.version, o.nonce, o.db_uuid, o.label
-    from assoc.origins o
-    where o.uuid = p_uuid and o.role_name = session_user
-$$;
-
--- hello_v1 with the nonces that a reindex has replaced since the machine last wrote.
-create function assoc.hello_v2(p_uuid uuid)
-returns table (origin_id integer, version bigint, nonce uuid, db_uuid uuid, label text,
-               reindexed_after uuid[])
-language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
-as $$
-    select o.origin_id, o.version, o.nonce, o.db_uuid, o.label, o.reindexed_after
-    from assoc.origins o
-    where o.uuid = p_uuid and o.role_name = session_user
+    select h.origin_id, h.version, h.nonce, h.db_uuid, h.label from assoc.hello_v2(p_uuid) h
 $$;
 
 -- The machines that push with the caller's login.
 create function assoc.mine_v1()
 returns table (origin_id integer, uuid uuid, label text, pushed_at timestamptz)
-language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
-    select o.origin_id, o.uuid, o.label, o.pushed_at
+declare
+    caller constant name := session_user;
+begin
+    return query
+    select o.origin_id, o.uuid, o.label, s.pushed_at
     from assoc.origins o
-    where o.role_name = session_user
-    order by o.pushed_at desc
-$$;
+    join assoc.origin_states s on s.origin_id = o.origin_id
+    where o.role_name = caller
+    order by s.pushed_at desc;
+end $$;
 
 -- Creates an origin that belongs to the caller. 54000: the login has reached its limit of origins.
 -- 23505: the uuid or the label is taken, or an administrator removed the machine.
@@ -126,37 +167,40 @@ returns integer
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
+    caller constant name := session_user;
     is_owner boolean := pg_has_role(session_user, current_user, 'member');
     most integer := coalesce(
-        (select l.most_origins from assoc.logins l where l.role_name = session_user), 5
+        (select l.most_origins from assoc.logins l where l.role_name = caller), 5
     );
+    team_of_login text;
     made integer;
 begin
     -- Otherwise two calls at once could both count one too few.
-    perform pg_advisory_xact_lock(hashtextextended('assoc origins ' || session_user, 0));
+    perform pg_advisory_xact_lock(hashtextextended('assoc origins ' || caller, 0));
     if not is_owner
-        and (select count(*) from assoc.origins o where o.role_name = session_user) >= most
+        and (select count(*) from assoc.origins o where o.role_name = caller) >= most
     then
         raise program_limit_exceeded using
-            message = format('the login %s may push as %s machines', session_user, most),
+            message = format('the login %s may push as %s machines', caller, most),
             constraint = 'origins_of_login';
     end if;
     if exists (select from assoc.origins o where o.uuid = p_uuid and o.role_name = '') then
         raise unique_violation using message = 'this machine was removed',
             constraint = 'origin_removed';
     end if;
-    insert into assoc.labels as l (label, role_name) values (p_label, session_user)
+    insert into assoc.labels as l (label, role_name) values (p_label, caller)
     on conflict (label) do nothing;
-    if (select l.role_name from assoc.labels l where l.label = p_label) <> session_user
+    if (select l.role_name from assoc.labels l where l.label = p_label) <> caller
         and not exists (select from assoc.origins o where o.uuid = p_uuid)
     then
         raise unique_violation using message = 'another login has used this label',
             constraint = 'origins_label_key';
     end if;
-    insert into assoc.origins (uuid, role_name, label, db_uuid, nonce, team)
-    values (p_uuid, session_user, p_label, p_db_uuid, p_nonce,
-            (select team from assoc.logins where role_name = session_user))
+    select l.team into team_of_login from assoc.logins l where l.role_name = caller;
+    insert into assoc.origins (uuid, role_name, label, team)
+    values (p_uuid, caller, p_label, team_of_login)
     returning origin_id into made;
+    insert into assoc.origin_states (origin_id, db_uuid, nonce) values (made, p_db_uuid, p_nonce);
     return made;
 end $$;
 
@@ -166,7 +210,7 @@ language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 begin
     perform assoc.locked_origin(p_origin);
-    update assoc.origins set db_uuid = p_db_uuid where origin_id = p_origin;
+    update assoc.origin_states set db_uuid = p_db_uuid where origin_id = p_origin;
     return assoc.raised_version(p_origin, p_nonce);
 end $$;
 
@@ -185,9 +229,11 @@ create function assoc.beginnings_v1(p_origin integer)
 returns table (file_key bytea, kind text, root text, path text, data bytea)
 language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
+declare
+    caller constant name := session_user;
 begin
     if not exists (
-        select from assoc.origins o where o.origin_id = p_origin and o.role_name = session_user
+        select from assoc.origins o where o.origin_id = p_origin and o.role_name = caller
     ) then
         raise insufficient_privilege using message = 'this origin is pushed by another login';
     end if;
@@ -235,9 +281,11 @@ returns table (key text[], digest bytea)
 language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
     set bytea_output = 'hex'
 as $$
+declare
+    caller constant name := session_user;
 begin
     if not exists (
-        select from assoc.origins o where o.origin_id = p_origin and o.role_name = session_user
+        select from assoc.origins o where o.origin_id = p_origin and o.role_name = caller
     ) then
         raise insufficient_privilege using message = 'this origin is pushed by another login';
     end if;
@@ -292,7 +340,8 @@ declare
 begin
     insert into assoc.stored as s (origin_id, bytes) values (p_origin, p_sent)
     on conflict (origin_id) do update set bytes = s.bytes + excluded.bytes;
-    if (select sum(s.bytes) from assoc.stored s where s.origin_id = any (origins)) <= most then
+    select sum(s.bytes) into used from assoc.stored s where s.origin_id = any (origins);
+    if used <= most then
         return;
     end if;
     used := (select sum(assoc.stored_bytes(o)) from unnest(origins) o);
@@ -301,24 +350,24 @@ begin
             message = format('%s of %s MB', round(used / 1e6, 1), round(most / 1e6, 1)),
             constraint = 'quota_of_login';
     end if;
-    update assoc.stored set bytes = assoc.stored_bytes(p_origin) where origin_id = p_origin;
+    used := assoc.stored_bytes(p_origin);
+    update assoc.stored set bytes = used where origin_id = p_origin;
 end $$;
 
 -- How many bytes a machine may store, with what its login's other machines store taken off; null: no limit.
 create function assoc.room_v1(p_uuid uuid) returns bigint
 language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
-begin
-    return (
-        select l.most_bytes - coalesce((
-            select sum(s.bytes)
-            from assoc.stored s
-            join assoc.origins o on o.origin_id = s.origin_id
-            where o.role_name = l.role_name and o.uuid <> p_uuid
-        ), 0)
-        from assoc.logins l
-        where l.role_name = session_user
+declare
+    caller constant name := session_user;
+    most constant bigint := (select l.most_bytes from assoc.logins l where l.role_name = caller);
+    others constant integer[] := array(
+        select o.origin_id from assoc.origins o where o.role_name = caller and o.uuid <> p_uuid
     );
+    used bigint;
+begin
+    select sum(s.bytes) into used from assoc.stored s where s.origin_id = any (others);
+    return most - coalesce(used, 0);
 end $$;
 
 -- Inserts files or updates their attributes, and returns their numbers in the same order.
@@ -329,7 +378,8 @@ create function assoc.files_v1(
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
-    o assoc.origins := assoc.locked_origin(p_origin);
+    o assoc.origin_states := assoc.locked_origin(p_origin);
+    login constant name := assoc.login_of(p_origin);
     keys bytea[];
     added integer;
     changed bigint;
@@ -359,11 +409,11 @@ begin
         join assoc.files f on f.origin_id = p_origin and f.file_key = key
         order by n
     );
-    if assoc.has_quota(o.role_name) then
-        perform assoc.check_quota(p_origin, o.role_name, octet_length(p_files::text));
+    if assoc.has_quota(login) then
+        perform assoc.check_quota(p_origin, login, octet_length(p_files::text));
     end if;
     if added + changed > 0 then
-        update assoc.origins set next_file_no = next_file_no + added where origin_id = p_origin;
+        update assoc.origin_states set next_file_no = next_file_no + added where origin_id = p_origin;
         version := assoc.raised_version(p_origin, p_nonce);
         nonce := p_nonce;
     end if;
@@ -389,7 +439,8 @@ create function assoc.push_v2(
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
-    o assoc.origins := assoc.locked_origin(p_origin);
+    o assoc.origin_states := assoc.locked_origin(p_origin);
+    login constant name := assoc.login_of(p_origin);
     placed constant text[] := assoc.placed_tables();
     is_changed boolean := p_file_no <> '{}' or p_tables <> '{}' or p_gone::text <> '{}';
     row_tables integer[];
@@ -469,8 +520,8 @@ begin
                 using p_origin, p_rows[array_position(p_tables, name)];
         end if;
     end loop;
-    if assoc.has_quota(o.role_name) then
-        perform assoc.check_quota(p_origin, o.role_name, (
+    if assoc.has_quota(login) then
+        perform assoc.check_quota(p_origin, login, (
             coalesce(octet_length(p_files::text), 0)
             + (select coalesce(sum(octet_length(d)), 0) from unnest(p_data) d)
             + (select coalesce(sum(octet_length(r::text)), 0) from unnest(p_rows) r)
@@ -605,7 +656,7 @@ create function assoc.forget_v1(
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
-    o assoc.origins := assoc.locked_origin(p_origin);
+    o assoc.origin_states := assoc.locked_origin(p_origin);
     numbers integer[];
     name text;
 begin
@@ -634,21 +685,20 @@ end $$;
 
 -- May the caller reindex an origin?
 create function assoc.may_reindex_v1(p_origin integer) returns boolean
-language sql stable security definer set search_path = pg_catalog, assoc, pg_temp
+language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
-    select coalesce(
-        (select assoc.may_write(o.role_name) from assoc.origins o where o.origin_id = p_origin), false
-    )
-$$;
+begin
+    return assoc.may_write(assoc.login_of(p_origin));
+end $$;
 
 -- Starts a reindex of an origin: the calls that follow send this nonce.
 create function assoc.reindex_v1(p_origin integer, p_nonce uuid) returns bigint
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
-    o assoc.origins := assoc.locked_origin(p_origin);
+    o assoc.origin_states := assoc.locked_origin(p_origin);
 begin
-    update assoc.origins
+    update assoc.origin_states
     set version = o.version + 1, nonce = p_nonce, reindexed_after = o.reindexed_after || o.nonce
     where origin_id = p_origin;
     return o.version + 1;
@@ -733,15 +783,23 @@ language plpgsql stable security definer set search_path = pg_catalog, assoc, pg
 as $$
 declare
     is_reader boolean := pg_has_role(session_user, 'assoc_reader', 'member');
-    visible integer[] := array(
-        select o.origin_id from assoc.origins o
-        where assoc.may_write(o.role_name)
-           or is_reader and o.origin_id = any (assoc.visible_origins())
+    logins name[] := array(
+        select o.role_name from assoc.origins o union select l.role_name from assoc.logins l
     );
+    readable integer[] := case when is_reader then assoc.visible_origins() else '{}' end;
+    visible integer[];
 begin
+    logins := array(select l from unnest(logins) l where assoc.may_write(l));
+    visible := array(
+        select o.origin_id from assoc.origins o
+        where o.role_name = any (logins) or o.origin_id = any (readable)
+    );
     return query
     with o as materialized (
-        select t.* from assoc.origins t where t.origin_id = any (visible)
+        select t.*, s.pushed_at
+        from assoc.origins t
+        join assoc.origin_states s using (origin_id)
+        where t.origin_id = any (visible)
     ), f as materialized (
         select t.origin_id, count(*) as files, sum(t.size)::bigint as bytes
         from assoc.files t where t.origin_id = any (visible) group by t.origin_id
@@ -772,7 +830,7 @@ begin
         exists (select from pg_roles r where r.rolname = l.role_name and r.rolcanlogin),
         l.team, null, null, 0, 0, 0, 0
     from assoc.logins l
-    where assoc.may_write(l.role_name)
+    where l.role_name = any (logins)
       and not exists (select from assoc.origins r where r.role_name = l.role_name);
 end $$;
 
@@ -920,54 +978,265 @@ create type assoc_read.repetition as (
 
 create function assoc_read.repeated(origin integer, no integer, key text)
     returns assoc_read.repetition
-    language sql stable parallel safe
+    language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
     as $$
-        select m.lines, m.prompts, c.calls, r.*
-        from (
+declare
+    others constant integer[] := array_remove(assoc.visible_origins(), origin);
+    uuids text[];
+    blocks integer[];
+    keys text[];
+    machines integer[];
+    outputs bigint[];
+    result assoc_read.repetition;
+begin
+    if not origin = any (assoc.visible_origins()) then
+        return null;
+    end if;
+    uuids := array(
+        select m.uuid
+        from assoc.messages m
+        where m.origin_id = origin and m.source_no = no and m.session_key = key and m.is_copy = 0
+        union
+        select m.uuid
+        from assoc.tool_calls t
+        join assoc.messages m using (origin_id, file_no, byte_offset, block)
+        where t.origin_id = origin and t.source_no = no and t.session_key = key and m.is_copy = 0
+    );
+    select array_agg(o.uuid), array_agg(o.block) into uuids, blocks
+    from assoc.messages o
+    where o.uuid = any (uuids) and o.is_copy = 0 and o.origin_id < origin
+      and o.origin_id = any (others);
+    select
+        count(distinct (m.file_no, m.byte_offset)) filter (where m.role in ('user', 'assistant')),
+        count(distinct (m.file_no, m.byte_offset)) filter (
+            where m.kind in ('prompt', 'command', 'bash_input', 'queued_prompt')
+        )
+    into result.lines, result.prompts
+    from assoc.messages m
+    where m.origin_id = origin and m.source_no = no and m.session_key = key and m.is_copy = 0
+      and m.agent_key is null
+      and (m.uuid, m.block) in (select * from unnest(uuids, blocks));
+    select count(*) into result.calls
+    from assoc.tool_calls t
+    join assoc.messages m using (origin_id, file_no, byte_offset, block)
+    where t.origin_id = origin and t.source_no = no and t.session_key = key and m.is_copy = 0
+      and (m.uuid, m.block) in (select * from unnest(uuids, blocks));
+    keys := array(
+        select r.response_key
+        from assoc.responses r
+        where r.origin_id = origin and r.source_no = no and r.session_key = key
+    );
+    select array_agg(o.response_key), array_agg(o.origin_id), array_agg(o.output_tokens)
+    into keys, machines, outputs
+    from assoc.responses o
+    where o.response_key = any (keys) and o.origin_id = any (others);
+    select
+        coalesce(sum(r.input_tokens), 0),
+        coalesce(sum(r.output_tokens), 0),
+        coalesce(sum(r.cache_read_tokens), 0),
+        coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0)
+    into result.input_tokens, result.output_tokens, result.cache_read_tokens,
+        result.cache_write_tokens
+    from assoc.responses r
+    where r.origin_id = origin and r.source_no = no and r.session_key = key
+      and exists (
+        select from unnest(keys, machines, outputs) as o (response_key, origin_id, output_tokens)
+        where o.response_key = r.response_key
+          and (o.output_tokens, origin) > (r.output_tokens, o.origin_id)
+      );
+    return result;
+end $$;
+
+-- The rows that the views below read. With the tables on several nodes (Citus), a question may not join
+-- machines with each other, nor rows by their ids. So there, a function fetches the rows of a table
+-- that the caller may see to the coordinator, and everything after that is as on one server. Texts of
+-- messages stay where they are until one is asked for.
+
+create schema if not exists assoc_rows;
+
+do $$
+declare
+    name text;
+    definitions text;
+    columns text;
+    chosen text;
+begin
+    if assoc.is_distributed() then -- only the coordinator needs these
+        perform set_config('citus.enable_ddl_propagation', 'off', true);
+    end if;
+    foreach name in array array_remove(assoc.placed_tables(), 'messages') || assoc.keyed_tables()
+        || array['files', 'origin_states']
+    loop
+        if assoc.is_distributed() then
             select
-                count(distinct (file_no, byte_offset)) filter (
-                    where role in ('user', 'assistant')
-                ) as lines,
-                count(distinct (file_no, byte_offset)) filter (
-                    where kind in ('prompt', 'command', 'bash_input', 'queued_prompt')
-                ) as prompts
+                string_agg(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)), ', '),
+                string_agg(
+                    format(case when a.attcollation = 0 then '%1$I' else '%1$I collate "C" as %1$I' end,
+                        a.attname), ', '
+                ),
+                string_agg(format('t.%I', a.attname), ', ')
+            into definitions, columns, chosen
+            from pg_attribute a
+            where a.attrelid = format('assoc.%I', name)::regclass
+              and a.attnum > 0 and not a.attisdropped;
+            execute format(
+                'create function assoc_rows.%I() returns table (%s)'
+                ' language plpgsql stable security definer rows 100000'
+                ' set search_path = pg_catalog, pg_temp as %L',
+                name, definitions,
+                format(
+                    'declare origins constant integer[] := assoc.visible_origins(); begin'
+                    ' return query select %s from assoc.%I t where t.origin_id = any (origins); end',
+                    chosen, name
+                )
+            );
+            execute format(
+                'create view assoc_rows.%1$I as select %2$s from assoc_rows.%1$I()', name, columns
+            );
+        else
+            execute format('create view assoc_rows.%1$I as select * from assoc.%1$I', name);
+        end if;
+    end loop;
+end $$;
+
+-- The messages with the id of the message of which each is a copy, or 0 if that is one of its origin;
+-- and the last message of each file that shows how a conversation ended.
+do $$
+begin
+    if assoc.is_distributed() then
+        create function assoc_rows.messages() returns table (
+            origin_id integer, file_no integer, byte_offset bigint, block integer,
+            kind text, role text, "timestamp" text, source_no integer, session_key text,
+            agent_session_key text, agent_key text, model text, uuid text, parent_uuid text,
+            is_meta integer, is_sidechain integer, is_error integer, is_cut integer, has_cjk integer,
+            is_copy integer, has_invisible integer, is_superseded integer, byte_length bigint,
+            letters integer, copy_of bigint
+        )
+        language plpgsql stable security definer rows 1000000
+        set search_path = pg_catalog, pg_temp
+        as $body$
+        #variable_conflict use_column
+        declare
+            origins constant integer[] := assoc.visible_origins();
+        begin
+            return query
+            with shared as materialized (
+                select m.uuid, m.block, min(m.origin_id) as origin_id
+                from assoc.messages m
+                where m.uuid is not null and m.is_copy = 0 and m.origin_id = any (origins)
+                group by m.uuid, m.block
+                having min(m.origin_id) < max(m.origin_id)
+            ),
+            originals as materialized (
+                select
+                    s.uuid, s.block, s.origin_id,
+                    min(assoc_read.id(m.origin_id, m.file_no, m.byte_offset, m.block)) as id
+                from shared s
+                join assoc.messages m
+                    on m.origin_id = s.origin_id and m.uuid = s.uuid and m.block = s.block
+                where m.is_copy = 0
+                group by s.uuid, s.block, s.origin_id
+            )
+            select
+                m.origin_id, m.file_no, m.byte_offset, m.block, m.kind, m.role, m.timestamp,
+                m.source_no, m.session_key, m.agent_session_key, m.agent_key, m.model, m.uuid,
+                m.parent_uuid, m.is_meta, m.is_sidechain, m.is_error, m.is_cut, m.has_cjk,
+                m.is_copy, m.has_invisible, m.is_superseded, m.byte_length,
+                length(coalesce(m.tool_text, m.text)),
+                case when m.is_copy = 1 then 0 when o.origin_id < m.origin_id then o.id end
             from assoc.messages m
-            where m.origin_id = origin and m.source_no = no and m.session_key = key
-              and m.is_copy = 0
-              and m.agent_key is null
-              and exists (
-                select from assoc.messages o
-                where o.uuid = m.uuid and o.block = m.block and o.is_copy = 0
-                  and o.origin_id < m.origin_id
-              )
-        ) m
-        cross join (
-            select count(*) as calls
-            from assoc.tool_calls t
-            join assoc.messages m using (origin_id, file_no, byte_offset, block)
-            where t.origin_id = origin and t.source_no = no and t.session_key = key
-              and m.is_copy = 0
-              and exists (
-                select from assoc.messages o
-                where o.uuid = m.uuid and o.block = m.block and o.is_copy = 0
-                  and o.origin_id < m.origin_id
-              )
-        ) c
-        cross join (
+            left join originals o on o.uuid = m.uuid and o.block = m.block
+            where m.origin_id = any (origins);
+        end $body$;
+        -- Strict, so that it is called for the rows of the answer only.
+        create function assoc_rows.text_of(
+            name text, origin_id integer, file_no integer, byte_offset bigint, block integer
+        ) returns text
+        language plpgsql stable strict security definer cost 100000
+        set search_path = pg_catalog, pg_temp
+        as $body$
+        declare
+            result text;
+        begin
+            execute format(
+                'select m.%I from assoc.messages m where m.origin_id = $1 and m.file_no = $2'
+                ' and m.byte_offset = $3 and m.block = $4', name
+            ) into result using origin_id, file_no, byte_offset, block;
+            return result;
+        end $body$;
+        create view assoc_rows.messages as
+        select
+            origin_id, file_no, byte_offset, block, letters, copy_of,
+            kind collate "C" as kind, role collate "C" as role,
+            "timestamp" collate "C" as "timestamp", session_key collate "C" as session_key,
+            agent_session_key collate "C" as agent_session_key, agent_key collate "C" as agent_key,
+            model collate "C" as model, uuid collate "C" as uuid,
+            parent_uuid collate "C" as parent_uuid,
+            source_no, is_meta, is_sidechain, is_error, is_cut, has_cjk, is_copy, has_invisible,
+            is_superseded, byte_length,
+            assoc_rows.text_of('text', origin_id, file_no, byte_offset, block) collate "C" as text,
+            assoc_rows.text_of('tool_text', origin_id, file_no, byte_offset, block) collate "C"
+                as tool_text,
+            assoc_rows.text_of('joined_text', origin_id, file_no, byte_offset, block) collate "C"
+                as joined_text,
+            assoc_rows.text_of('joined_tool_text', origin_id, file_no, byte_offset, block)
+                collate "C" as joined_tool_text
+        from assoc_rows.messages();
+        create function assoc_rows.file_ends() returns table (
+            origin_id integer, file_no integer, kind text
+        )
+        language plpgsql stable security definer rows 100000
+        set search_path = pg_catalog, pg_temp
+        as $body$
+        #variable_conflict use_column
+        declare
+            origins constant integer[] := assoc.visible_origins();
+        begin
+            return query
             select
-                coalesce(sum(r.input_tokens), 0)::bigint,
-                coalesce(sum(r.output_tokens), 0)::bigint,
-                coalesce(sum(r.cache_read_tokens), 0)::bigint,
-                coalesce(sum(r.cache_write_5m_tokens + r.cache_write_1h_tokens), 0)::bigint
-            from assoc.responses r
-            where r.origin_id = origin and r.source_no = no and r.session_key = key
-              and exists (
-                select from assoc.responses o
-                where o.response_key = r.response_key and o.origin_id <> r.origin_id
-                  and (o.output_tokens, r.origin_id) > (r.output_tokens, o.origin_id)
+                m.origin_id, m.file_no,
+                (array_agg(m.kind order by m.byte_offset desc, m.block desc))[1]
+            from assoc.messages m
+            where m.origin_id = any (origins) and m.agent_key is null
+              and m.kind in (
+                  'prompt', 'queued_prompt', 'text', 'tool_use', 'tool_result', 'error', 'interrupt'
               )
-        ) r
-    $$;
+            group by m.origin_id, m.file_no;
+        end $body$;
+        create view assoc_rows.file_ends as
+        select origin_id, file_no, kind collate "C" as kind from assoc_rows.file_ends();
+    else
+        create view assoc_rows.messages as
+        select
+            m.*,
+            length(coalesce(m.tool_text, m.text)) as letters,
+            case when m.is_copy = 1 then 0 else (
+                select assoc_read.id(o.origin_id, o.file_no, o.byte_offset, o.block)
+                from assoc.messages o
+                where o.uuid = m.uuid and o.block = m.block and o.is_copy = 0
+                  and o.origin_id < m.origin_id
+                  and o.origin_id = any ((select assoc.visible_origins())::integer[])
+                order by o.origin_id
+                limit 1
+            ) end as copy_of
+        from assoc.messages m;
+        create view assoc_rows.file_ends as
+        select
+            f.origin_id, f.file_no,
+            (
+                select m.kind
+                from assoc.messages m
+                where m.origin_id = f.origin_id and m.file_no = f.file_no and m.agent_key is null
+                  and m.kind in (
+                      'prompt', 'queued_prompt', 'text', 'tool_use', 'tool_result', 'error',
+                      'interrupt'
+                  )
+                order by m.byte_offset desc, m.block desc
+                limit 1
+            ) as kind
+        from assoc.files f;
+    end if;
+end $$;
 
 create view assoc_read.files as
 select
@@ -983,7 +1252,7 @@ select
     assoc_read.id(origin_id, source_no, team_key) as team_id,
     assoc_read.id(origin_id, source_no) as source_id,
     origin_id, file_no
-from assoc.files
+from assoc_rows.files
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.sources as
@@ -992,7 +1261,7 @@ select
     lists_sessions, retention_days,
     assoc_read.id(origin_id, source_no) as id,
     origin_id
-from assoc.sources
+from assoc_rows.sources
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.projects as
@@ -1008,7 +1277,7 @@ select
     assoc_read.id(origin_id, source_no) as source_id,
     assoc_read.id(origin_id, same_source_no, same_key) as same_as,
     origin_id
-from assoc.projects
+from assoc_rows.projects
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.agents as
@@ -1019,7 +1288,7 @@ select
     assoc_read.id(origin_id, project_source_no, project_key) as project_id,
     assoc_read.id(origin_id, source_no) as source_id,
     origin_id
-from assoc.agents
+from assoc_rows.agents
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.sessions as
@@ -1048,10 +1317,10 @@ from (
         s.*,
         case when k.session_key is not null
             then assoc_read.repeated(s.origin_id, s.source_no, s.session_key) end as d
-    from assoc.sessions s
+    from assoc_rows.sessions s
     left join ( -- those of several origins
         select session_key
-        from assoc.sessions
+        from assoc_rows.sessions
         where origin_id = any ((select assoc.visible_origins())::integer[])
         group by session_key
         having min(origin_id) < max(origin_id)
@@ -1070,7 +1339,7 @@ select
     nullif(stated_session_key, '') as session_key,
     assoc_read.id(origin_id, source_no) as source_id,
     origin_id
-from assoc.subagents
+from assoc_rows.subagents
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.teams as
@@ -1081,7 +1350,7 @@ select
     assoc_read.id(origin_id, lead_source_no, lead_session_key) as lead_session_id,
     assoc_read.id(origin_id, source_no) as source_id,
     origin_id
-from assoc.teams
+from assoc_rows.teams
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.team_members as
@@ -1091,7 +1360,7 @@ select
     assoc_read.id(origin_id, 0, encode(file_key, 'hex'), member_key || '/' || ordinal::text) as id,
     assoc_read.id(origin_id, team_source_no, team_key) as team_id,
     origin_id
-from assoc.team_members
+from assoc_rows.team_members
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.tasks as
@@ -1103,7 +1372,7 @@ select
     assoc_read.id(origin_id, team_source_no, team_key) as team_id,
     assoc_read.id(origin_id, source_no) as source_id,
     origin_id
-from assoc.tasks
+from assoc_rows.tasks
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.task_dependencies as
@@ -1115,7 +1384,7 @@ select
         as blocker_id,
     assoc_read.id(origin_id, source_no) as source_id,
     origin_id
-from assoc.task_dependencies
+from assoc_rows.task_dependencies
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.prices as
@@ -1124,7 +1393,7 @@ select
     web_search, origin,
     assoc_read.id(origin_id, 0, model, valid_from || '/' || above_tokens::text) as id,
     origin_id
-from assoc.prices
+from assoc_rows.prices
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.notes as
@@ -1137,7 +1406,7 @@ select
     null::text as joined,
     assoc_read.id(origin_id, 0, session_key || '/' || line_key, path) as id,
     origin_id
-from assoc.notes
+from assoc_rows.notes
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.messages as
@@ -1148,17 +1417,10 @@ select
     assoc_read.id(origin_id, file_no, byte_offset, block) as id,
     assoc_read.id(origin_id, source_no, session_key) as session_id,
     assoc_read.id(origin_id, source_no, agent_session_key, agent_key) as subagent_id,
-    case when is_copy = 1 then 0 else ( -- 0: of another message of its origin
-        select assoc_read.id(o.origin_id, o.file_no, o.byte_offset, o.block)
-        from assoc.messages o
-        where o.uuid = m.uuid and o.block = m.block and o.is_copy = 0 and o.origin_id < m.origin_id
-          and o.origin_id = any ((select assoc.visible_origins())::integer[])
-        order by o.origin_id
-        limit 1
-    ) end as copy_of,
+    copy_of, letters,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.messages m
+from assoc_rows.messages m
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.tool_calls as
@@ -1173,7 +1435,7 @@ select
     assoc_read.id(origin_id, file_no, result_offset, result_block) as result_id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no, is_call, result_offset, result_block
-from assoc.tool_calls
+from assoc_rows.tool_calls
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.usage as
@@ -1186,7 +1448,7 @@ select
     assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no, written_bytes
-from assoc.usage
+from assoc_rows.usage
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.stated_usage as
@@ -1196,7 +1458,7 @@ select
     assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.stated_usage
+from assoc_rows.stated_usage
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.responses as
@@ -1209,10 +1471,10 @@ select
     assoc_read.id(origin_id, source_no, agent_session_key, agent_key) as subagent_id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no, written_bytes
-from assoc.responses r
+from assoc_rows.responses r
 where origin_id = any ((select assoc.visible_origins())::integer[])
   and not exists (
-    select from assoc.responses o
+    select from assoc_rows.responses o
     where o.response_key = r.response_key and o.origin_id <> r.origin_id
       and (o.output_tokens, r.origin_id) > (r.output_tokens, o.origin_id)
       and o.origin_id = any ((select assoc.visible_origins())::integer[])
@@ -1228,7 +1490,7 @@ select
     assoc_read.id(origin_id, project_source_no, project_key) as project_id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.prompts
+from assoc_rows.prompts
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.links as
@@ -1239,7 +1501,7 @@ select
     assoc_read.id(origin_id, source_no, session_key) as session_id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.links
+from assoc_rows.links
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.documents as
@@ -1252,7 +1514,7 @@ select
     assoc_read.id(origin_id, project_source_no, project_key) as project_id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.documents
+from assoc_rows.documents
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.plans as
@@ -1262,7 +1524,7 @@ select
     assoc_read.id(origin_id, source_no, session_key) as session_id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.plans
+from assoc_rows.plans
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.todos as
@@ -1276,7 +1538,7 @@ select
     assoc_read.id(origin_id, source_no, agent_session_key, agent_key) as subagent_id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.todos
+from assoc_rows.todos
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.inbox_items as
@@ -1290,7 +1552,7 @@ select
     case when is_copy = 1 then 0 end as copy_of,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.inbox_items
+from assoc_rows.inbox_items
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.tool_result_files as
@@ -1301,7 +1563,7 @@ select
     assoc_read.id(origin_id, source_no, session_key) as session_id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.tool_result_files
+from assoc_rows.tool_result_files
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.issues as
@@ -1310,7 +1572,7 @@ select
     assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.issues
+from assoc_rows.issues
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.line_types as
@@ -1319,7 +1581,7 @@ select
     assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.line_types
+from assoc_rows.line_types
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.agent_lines as
@@ -1328,7 +1590,7 @@ select
     assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.agent_lines
+from assoc_rows.agent_lines
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.contexts as
@@ -1337,12 +1599,12 @@ select
     assoc_read.id(origin_id, file_no, byte_offset, row_no) as id,
     assoc_read.id(origin_id, file_no) as file_id,
     origin_id, file_no
-from assoc.contexts
+from assoc_rows.contexts
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.transcripts as
 select entrypoint, assoc_read.id(origin_id, file_no) as file_id, origin_id, file_no
-from assoc.files
+from assoc_rows.files
 where kind = 'transcript' and origin_id = any ((select assoc.visible_origins())::integer[]);
 
 -- How fresh an answer is: the last push of each origin.
@@ -1353,7 +1615,7 @@ from (
     select
         origin_id,
         to_char(pushed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as pushed
-    from assoc.origins
+    from assoc_rows.origin_states
     where origin_id = any ((select assoc.visible_origins())::integer[])
 ) o;
 
@@ -1398,41 +1660,29 @@ left join assoc_read.projects p on p.id = coalesce(s.project_id, (
     order by length(o.path) desc, o.same_as is not null, o.id limit 1
 ));
 
+-- What a response is compared with is gathered before, once for all: a response has few prices, and few
+-- branches in its file.
 create view assoc_read.response_costs as
 select
     r.model, r.timestamp,
     (
         select (
-            r.input_tokens * p.input
-            + r.output_tokens * p.output
-            + r.cache_read_tokens * coalesce(p.cache_read, p.input)
-            + r.cache_write_5m_tokens * coalesce(p.cache_write_5m, p.input)
-            + r.cache_write_1h_tokens * coalesce(p.cache_write_1h, p.cache_write_5m, p.input)
-            + (
-                r.web_searches
-                + coalesce((
-                    select sum(searches)::bigint
-                    from (
-                        select max(c.search_count) as searches
-                        from assoc.tool_calls c
-                        where c.response_key = r.response_key and c.search_count is not null
-                          and c.origin_id = any ((select assoc.visible_origins())::integer[])
-                        group by c.tool_use_id
-                    ) one
-                ), 0)
-            ) * coalesce(p.web_search, 0) * 1000
+            r.input_tokens * x.input
+            + r.output_tokens * x.output
+            + r.cache_read_tokens * coalesce(x.cache_read, x.input)
+            + r.cache_write_5m_tokens * coalesce(x.cache_write_5m, x.input)
+            + r.cache_write_1h_tokens * coalesce(x.cache_write_1h, x.cache_write_5m, x.input)
+            + (r.web_searches + coalesce(q.searches, 0)) * coalesce(x.web_search, 0) * 1000
             + 500000
         ) / 1000000
-        from assoc.prices p
-        where p.origin_id = r.origin_id
-          and p.model = r.model
-          and p.valid_from <= coalesce(substr(r.timestamp, 1, 10), '9999')
+        from unnest(l.prices) x
+        where x.valid_from <= coalesce(substr(r.timestamp, 1, 10), '9999')
           and (
-              p.above_tokens = 0
-              or p.above_tokens < r.input_tokens + r.cache_read_tokens
+              x.above_tokens = 0
+              or x.above_tokens < r.input_tokens + r.cache_read_tokens
                   + r.cache_write_5m_tokens + r.cache_write_1h_tokens
           )
-        order by p.valid_from desc, p.above_tokens desc
+        order by x.valid_from desc, x.above_tokens desc
         limit 1
     ) as cost_microusd,
     r.partial, r.stated_cost_usd, r.input_tokens, r.output_tokens, r.cache_read_tokens,
@@ -1440,25 +1690,22 @@ select
     s.title as session, p.name as project, s.session_key, o.kind as source,
     r.session_id, s.project_id, r.subagent_id, r.id, r.written_bytes,
     (
-        select p.output
-        from assoc.prices p
-        where p.origin_id = r.origin_id
-          and p.model = r.model
-          and p.valid_from <= coalesce(substr(r.timestamp, 1, 10), '9999')
+        select x.output
+        from unnest(l.prices) x
+        where x.valid_from <= coalesce(substr(r.timestamp, 1, 10), '9999')
           and (
-              p.above_tokens = 0
-              or p.above_tokens < r.input_tokens + r.cache_read_tokens
+              x.above_tokens = 0
+              or x.above_tokens < r.input_tokens + r.cache_read_tokens
                   + r.cache_write_5m_tokens + r.cache_write_1h_tokens
           )
-        order by p.valid_from desc, p.above_tokens desc
+        order by x.valid_from desc, x.above_tokens desc
         limit 1
     ) as output_price,
     nullif(coalesce((
-        select b.value
-        from assoc_read.contexts b
-        where b.origin_id = r.origin_id and b.file_no = r.file_no
-          and b.name = 'git_branch' and b.byte_offset <= r.byte_offset
-        order by b.byte_offset desc
+        select x.value
+        from unnest(b.branches) x
+        where x.byte_offset <= r.byte_offset
+        order by x.byte_offset desc
         limit 1
     ), s.git_branch), '') as git_branch
 from assoc_read.responses r
@@ -1466,6 +1713,30 @@ left join assoc_read.sessions s on s.id = r.session_id
 left join assoc_read.projects p on p.id = s.project_id
 left join assoc_read.files f on f.id = r.file_id
 left join assoc_read.sources o on o.id = f.source_id
+left join (
+    select x.origin_id, x.model, array_agg(x) as prices
+    from assoc_rows.prices x
+    where x.origin_id = any ((select assoc.visible_origins())::integer[])
+    group by x.origin_id, x.model
+) l on l.origin_id = r.origin_id and l.model = r.model
+left join (
+    select x.origin_id, x.file_no, array_agg(x) as branches
+    from assoc_rows.contexts x
+    where x.name = 'git_branch'
+      and x.origin_id = any ((select assoc.visible_origins())::integer[])
+    group by x.origin_id, x.file_no
+) b on b.origin_id = r.origin_id and b.file_no = r.file_no
+left join (
+    select x.response_key, sum(x.searches)::bigint as searches
+    from (
+        select c.response_key, max(c.search_count) as searches
+        from assoc_rows.tool_calls c
+        where c.search_count is not null
+          and c.origin_id = any ((select assoc.visible_origins())::integer[])
+        group by c.response_key, c.tool_use_id
+    ) x
+    group by x.response_key
+) q on q.response_key = r.response_key
 where s.linked_session_id is null
    or not exists (select from assoc_read.responses o where o.session_id = s.linked_session_id);
 
@@ -1492,24 +1763,18 @@ create view assoc_read.session_ends as
 select
     assoc_read.id(s.origin_id, s.source_no, s.session_key) as session_id,
     case coalesce((
-        select m.kind
-        from assoc.messages m
-        where m.origin_id = s.origin_id
-          and m.file_no = (
+        select e.kind
+        from assoc_rows.file_ends e
+        where e.origin_id = s.origin_id
+          and e.file_no = (
             select f.file_no
-            from assoc.files f
+            from assoc_rows.files f
             where f.origin_id = s.origin_id and f.source_no = s.source_no
               and f.session_key = s.session_key
               and f.kind = 'transcript' and f.agent_key is null
             order by f.gone_at is not null, f.mtime desc nulls last, f.file_no desc
             limit 1
           )
-          and m.agent_key is null
-          and m.kind in (
-              'prompt', 'queued_prompt', 'text', 'tool_use', 'tool_result', 'error', 'interrupt'
-          )
-        order by m.byte_offset desc, m.block desc
-        limit 1
     ), 'text')
         when 'text' then null
         when 'error' then 'ended with an error'
@@ -1518,8 +1783,8 @@ select
     end as state,
     s.ended_at as last_at, s.session_key, r.kind as source,
     nullif(s.git_branch, '') as git_branch
-from assoc.sessions s
-join assoc.sources r using (origin_id, source_no)
+from assoc_rows.sessions s
+join assoc_rows.sources r using (origin_id, source_no)
 where s.kind in ('main', 'background') and s.message_count > 0
   and s.origin_id = any ((select assoc.visible_origins())::integer[]);
 
@@ -1622,7 +1887,7 @@ select
     sum(cache_write_5m_tokens + cache_write_1h_tokens), null, sum(partial), null, agent
 from counted c
 where not exists (
-    select from assoc.agent_lines l
+    select from assoc_rows.agent_lines l
     where l.origin_id = c.origin_id and l.file_no = c.file_no and l.byte_offset = c.byte_offset
 )
 group by agent
@@ -1781,7 +2046,9 @@ end $$;
 -- (`has_more`), the rank of its conversation, and how many matching messages that has.
 --
 -- It reads with the rights of its owner, because row-level security keeps PostgreSQL from using the
--- text index; the condition on visible origins takes its place.
+-- text index; the condition on visible origins takes its place. With several nodes (Citus), only keys go
+-- back to the nodes, to fetch what belongs to the messages, so each of these questions is a CTE of its
+-- own with inner joins, and each is planned for the values that are asked for.
 create function assoc.search_v1(
     p_terms json, p_parts text[], p_literal text, p_kinds text[], p_since text, p_until text,
     p_projects bigint[], p_session text, p_source text, p_origin text, p_tools boolean,
@@ -1795,44 +2062,46 @@ returns table (
     byte_offset bigint, has_transcript boolean, origin text, origin_id integer, file_no integer,
     id bigint
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+    set plan_cache_mode = force_custom_plan
 as $$
-    with asked as materialized (
-        select
-            q.query, q.words, lower(p_literal) as literal,
-            q.query is distinct from q.words or p_parts is not null as is_read,
-            assoc.phrases_of(p_terms, true) as strict, assoc.phrases_of(p_terms, false) as loose
-        from (
-            select assoc.query_of(p_terms, true) as query, assoc.query_of(p_terms, false) as words
-        ) q
-    ),
+#variable_conflict use_column
+declare
+    query constant tsquery := assoc.query_of(p_terms, true);
+    words constant tsquery := assoc.query_of(p_terms, false);
+    is_read constant boolean := query is distinct from words or p_parts is not null;
+    strict_phrases constant text[] := assoc.phrases_of(p_terms, true);
+    loose_phrases constant text[] := assoc.phrases_of(p_terms, false);
+    most constant integer := case when is_read then 5000 else 500 end;
+    visible constant integer[] := assoc.visible_origins();
+    origins constant integer[] := array(
+        select o.origin_id
+        from assoc.origins o
+        where o.origin_id = any (visible) and (p_origin is null or o.label = p_origin)
+    );
+begin
+    return query
     -- No joins here: the text index must be read first, and once.
-    newest as materialized (
-        select m.*
+    with newest as materialized (
+        select
+            m.origin_id, m.file_no, m.byte_offset, m.block, m.kind, m.text, m.tool_text, m.timestamp,
+            m.source_no, m.session_key, m.agent_session_key, m.agent_key, m.model, m.uuid
         from assoc.messages m
-        where assoc.words(coalesce(m.text, m.tool_text)) @@ (select words from asked)
+        where assoc.words(coalesce(m.text, m.tool_text)) @@ words
           and m.is_copy = 0
           -- Not `m.origin_id`: nearly all rows have one of these, and an index would list them all.
-          and m.origin_id + 0 = any ((select assoc.visible_origins())::integer[])
-          and (
-            p_origin is null
-            or m.origin_id in (select o.origin_id from assoc.origins o where o.label = p_origin)
-          )
+          and m.origin_id + 0 = any (origins)
           and (p_kinds is null or m.kind = any (p_kinds))
+          -- A message without a time is as old as its session.
           and (
             (p_since is null and p_until is null)
-            or exists (
-                select from (
-                    select coalesce(m.timestamp, (
-                        select s.started_at
-                        from assoc.sessions s
-                        where s.origin_id = m.origin_id and s.source_no = m.source_no
-                          and s.session_key = m.session_key
-                    )) as said_at
-                ) t
-                where (p_since is null or t.said_at >= p_since)
-                  and (p_until is null or t.said_at < p_until)
-            )
+            or (m.timestamp >= coalesce(p_since, '') and (p_until is null or m.timestamp < p_until))
+            or (m.timestamp is null and (m.origin_id, m.source_no, m.session_key) in (
+                select s.origin_id, s.source_no, s.session_key
+                from assoc.sessions s
+                where s.started_at >= coalesce(p_since, '')
+                  and (p_until is null or s.started_at < p_until)
+            ))
           )
           and (p_session is null or m.session_key = p_session)
           and (
@@ -1852,25 +2121,24 @@ as $$
             )
           )
         order by m.timestamp desc nulls last
-        limit (select case when is_read then 5000 else 500 end from asked)
+        limit most
     ),
     -- Not sorted again, so that reading can stop at the 500th.
     candidates as materialized (
         select n.*
         from newest n
-        cross join asked a
-        where not a.is_read
+        where not is_read
            or (
             case
                 when exists (
-                    select from unnest(a.loose) phrase
+                    select from unnest(loose_phrases) phrase
                     where lower(coalesce(n.text, n.tool_text)) !~ phrase
                 ) then false
-                when a.strict is not null and not exists (
-                    select from unnest(a.strict) phrase
+                when strict_phrases is not null and not exists (
+                    select from unnest(strict_phrases) phrase
                     where lower(coalesce(n.text, n.tool_text)) !~ phrase
                 ) then true
-                else assoc.words(coalesce(n.text, n.tool_text)) @@ a.query
+                else assoc.words(coalesce(n.text, n.tool_text)) @@ query
             end
             and not exists (
                 select from unnest(p_parts) part
@@ -1879,13 +2147,13 @@ as $$
           )
         limit 500
     ),
-    ranked as (
+    ranked as materialized (
         select
             c.*,
-            coalesce(strpos(lower(coalesce(c.text, c.tool_text)), nullif(a.literal, '')) > 0, false)
+            coalesce(strpos(lower(coalesce(c.text, c.tool_text)), nullif(lower(p_literal), '')) > 0, false)
                 as is_verbatim,
             -- Words of a long text cost more than all else.
-            ts_rank(assoc.words(h.head), a.query)
+            ts_rank(assoc.words(left(coalesce(c.text, c.tool_text), 1000)), query)
                 * case when c.text is null then 0.2 else 1 end as rank,
             row_number() over (
                 partition by
@@ -1895,31 +2163,32 @@ as $$
             ) as occurrence,
             count(*) over () = 500 or (select count(*) from newest) = 5000 as has_more
         from candidates c
-        cross join asked a
-        -- Once for each: the text of a function is put in its place, which names it several times.
-        cross join lateral (
-            select left(coalesce(c.text, c.tool_text), 1000) as head offset 0
-        ) h
+    ),
+    file_keys as materialized (select distinct r.origin_id, r.file_no from ranked r),
+    files_of as materialized (
+        select f.origin_id, f.file_no, f.agent_key, f.gone_at, f.kind, f.path, r.kind as source, r.root
+        from file_keys k
+        join assoc.files f on f.origin_id = k.origin_id and f.file_no = k.file_no
+        join assoc.sources r on r.origin_id = f.origin_id and r.source_no = f.source_no
     ),
     placed as (
         select
             m.*, f.agent_key as file_agent_key, f.gone_at, f.kind as file_kind, f.path,
-            r.kind as source_kind, r.root,
+            f.source as source_kind, f.root,
             row_number() over (
                 order by m.is_verbatim desc, m.rank desc, m.timestamp desc nulls last, m.origin_id,
                     m.file_no, m.byte_offset, m.block
             ) as place,
             -- A message without a session is a conversation of its own.
             array[
-                r.kind,
+                f.source,
                 coalesce(
                     m.session_key, format('%s/%s/%s/%s', m.origin_id, m.file_no, m.byte_offset, m.block)
                 ),
                 (m.session_key is null)::text
             ] as conversation_key
         from ranked m
-        join assoc.files f on f.origin_id = m.origin_id and f.file_no = m.file_no
-        join assoc.sources r on r.origin_id = f.origin_id and r.source_no = f.source_no
+        join files_of f on f.origin_id = m.origin_id and f.file_no = m.file_no
         where m.occurrence = 1
     ),
     grouped as (
@@ -1931,39 +2200,84 @@ as $$
         from placed p
         window conversation as (partition by p.conversation_key)
     ),
-    numbered as (
+    numbered as materialized (
         select g.*, dense_rank() over (order by g.first_place) as conversation from grouped g
+    ),
+    shown as materialized (
+        select n.*, (select max(o.conversation) from numbered o) as conversations
+        from numbered n
+        where n.place <= p_limit or (n.conversation <= p_limit and n.place_within <= p_shown)
+    ),
+    session_keys as materialized (
+        select distinct m.origin_id, m.source_no, m.session_key
+        from shown m
+        where m.session_key is not null
+    ),
+    sessions_of as materialized (
+        select
+            s.origin_id, s.source_no, s.session_key, s.title, s.kind, s.cwd, s.git_branch,
+            s.project_source_no, s.project_key
+        from session_keys k
+        join assoc.sessions s
+            on s.origin_id = k.origin_id and s.source_no = k.source_no
+            and s.session_key = k.session_key
+    ),
+    projects_of as materialized (
+        select distinct p.origin_id, p.source_no, p.key, p.name, p.path
+        from sessions_of k
+        join assoc.projects p
+            on p.origin_id = k.origin_id and p.source_no = k.project_source_no
+            and p.key = k.project_key
+    ),
+    agent_keys as materialized (
+        select distinct m.origin_id, m.source_no, m.agent_session_key, m.agent_key
+        from shown m
+        where m.agent_key is not null
+    ),
+    subagents_of as materialized (
+        select a.origin_id, a.source_no, a.stated_session_key, a.agent_key, a.agent_type
+        from agent_keys k
+        join assoc.subagents a
+            on a.origin_id = k.origin_id and a.source_no = k.source_no
+            and a.stated_session_key = k.agent_session_key and a.agent_key = k.agent_key
+    ),
+    places as materialized (
+        select m.origin_id, m.file_no, m.byte_offset, m.block from shown m
+    ),
+    tools_of as materialized (
+        select k.origin_id, k.file_no, k.byte_offset, k.block, min(t.name) as name
+        from places k
+        join assoc.tool_calls t
+            on t.origin_id = k.origin_id and t.file_no = k.file_no
+            and (
+                (t.byte_offset = k.byte_offset and t.block = k.block)
+                or (t.result_offset = k.byte_offset and t.result_block = k.block)
+            )
+        group by k.origin_id, k.file_no, k.byte_offset, k.block
     )
     select
-        m.found, (select max(n.conversation) from numbered n), m.has_more, m.place, m.conversation,
-        m.in_conversation, m.is_verbatim, m.rank::real,
+        m.found, m.conversations, m.has_more, m.place, m.conversation, m.in_conversation,
+        m.is_verbatim, m.rank::real,
         case when m.text is null then 'tools' else 'said' end,
         m.kind, left(coalesce(m.text, m.tool_text), 20000), s.title, s.kind, s.cwd, p.name, p.path,
-        a.agent_type, m.file_agent_key,
-        (
-            select min(t.name)
-            from assoc.tool_calls t
-            where t.origin_id = m.origin_id and t.file_no = m.file_no
-              and (
-                (t.byte_offset = m.byte_offset and t.block = m.block)
-                or (t.result_offset = m.byte_offset and t.result_block = m.block)
-              )
-        ),
-        m.model, s.git_branch, m.timestamp, m.source_kind, s.session_key, m.root || '/' || m.path,
-        m.byte_offset, m.gone_at is null and m.file_kind = 'transcript', o.label, m.origin_id,
-        m.file_no, assoc_read.id(m.origin_id, m.file_no, m.byte_offset, m.block)
-    from numbered m
+        a.agent_type, m.file_agent_key, t.name, m.model, s.git_branch, m.timestamp, m.source_kind,
+        s.session_key, m.root || '/' || m.path, m.byte_offset,
+        m.gone_at is null and m.file_kind = 'transcript', o.label, m.origin_id, m.file_no,
+        assoc_read.id(m.origin_id, m.file_no, m.byte_offset, m.block)
+    from shown m
     join assoc.origins o on o.origin_id = m.origin_id
-    left join assoc.sessions s
+    left join sessions_of s
         on s.origin_id = m.origin_id and s.source_no = m.source_no and s.session_key = m.session_key
-    left join assoc.projects p
+    left join projects_of p
         on p.origin_id = s.origin_id and p.source_no = s.project_source_no and p.key = s.project_key
-    left join assoc.subagents a
+    left join subagents_of a
         on a.origin_id = m.origin_id and a.source_no = m.source_no
         and a.stated_session_key = m.agent_session_key and a.agent_key = m.agent_key
-    where m.place <= p_limit or (m.conversation <= p_limit and m.place_within <= p_shown)
-    order by m.place
-$$;
+    left join tools_of t
+        on t.origin_id = m.origin_id and t.file_no = m.file_no and t.byte_offset = m.byte_offset
+        and t.block = m.block
+    order by m.place;
+end $$;
 
 -- The neighbours of each of p_keys among the keys of visible sessions and subagents: they show how
 -- short an unambiguous prefix can be.
@@ -1971,33 +2285,27 @@ create function assoc.key_neighbours_v1(p_keys text[])
 returns table (
     "key" text, before text, after text, agent_before text, agent_after text
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 as $$
-    with visible as materialized (select assoc.visible_origins()::integer[] as origins)
-    select
-        k.key,
-        (
-            select s.session_key from assoc.sessions s
-            where s.session_key < k.key and s.origin_id = any ((select origins from visible)::integer[])
-            order by s.session_key desc limit 1
-        ),
-        (
-            select s.session_key from assoc.sessions s
-            where s.session_key > k.key and s.origin_id = any ((select origins from visible)::integer[])
-            order by s.session_key limit 1
-        ),
-        (
-            select a.agent_key from assoc.subagents a
-            where a.agent_key < k.key and a.origin_id = any ((select origins from visible)::integer[])
-            order by a.agent_key desc limit 1
-        ),
-        (
-            select a.agent_key from assoc.subagents a
-            where a.agent_key > k.key and a.origin_id = any ((select origins from visible)::integer[])
-            order by a.agent_key limit 1
-        )
-    from unnest(p_keys) as k (key)
-$$;
+declare
+    origins constant integer[] := assoc.visible_origins();
+begin
+    foreach key in array coalesce(p_keys, '{}') loop
+        select max(s.session_key) into before
+        from assoc.sessions s
+        where s.session_key < key and s.origin_id = any (origins);
+        select min(s.session_key) into after
+        from assoc.sessions s
+        where s.session_key > key and s.origin_id = any (origins);
+        select max(a.agent_key) into agent_before
+        from assoc.subagents a
+        where a.agent_key < key and a.origin_id = any (origins);
+        select min(a.agent_key) into agent_after
+        from assoc.subagents a
+        where a.agent_key > key and a.origin_id = any (origins);
+        return next;
+    end loop;
+end $$;
 
 -- Views read with the rights of their owner. Without the barrier, PostgreSQL may pass rows to a
 -- reader's own function, or to a failing cast, before it checks whether the reader may see them.
@@ -2005,6 +2313,10 @@ do $$
 declare
     name text;
 begin
+    if assoc.is_distributed() then
+        perform set_config('citus.enable_ddl_propagation', 'on', true);
+        return; -- the functions that fetch rows are a barrier
+    end if;
     for name in select viewname from pg_views where schemaname = 'assoc_read' loop
         execute format('alter view assoc_read.%I set (security_barrier = true)', name);
     end loop;
@@ -2045,7 +2357,7 @@ grant execute on function
     assoc.key_neighbours_v1(text[])
     to assoc_reader, assoc_admin;
 grant execute on function
-    assoc.visible_origins(), assoc.may_reindex_v1(integer), assoc.words(text),
+    assoc.visible_origins(), assoc.may_reindex_v1(integer), assoc.words(text), assoc.words_of(text),
     assoc.plain_text(text), assoc.cjk_pairs(text), assoc.devices_v1(), assoc.kept_since_v1()
     to assoc_reader, assoc_device, assoc_admin;
 -- These read no table.
@@ -2058,15 +2370,23 @@ grant execute on function
 do $$
 declare
     name text;
+    -- A policy of Citus may have no subquery; without one, it is asked for each row.
+    visible constant text := case
+        when assoc.is_distributed() then 'assoc.visible_origins()'
+        else '(select assoc.visible_origins())::integer[]'
+    end;
 begin
+    if assoc.is_distributed() then
+        alter function assoc.visible_origins() set citus.allow_nested_distributed_execution = on;
+    end if;
     foreach name in array
         assoc.placed_tables() || assoc.keyed_tables()
-        || array['origins', 'files', 'frames', 'deleted_files']
+        || array['origins', 'origin_states', 'files', 'frames', 'deleted_files']
     loop
         execute format('alter table assoc.%I enable row level security', name);
         execute format(
             'create policy readers on assoc.%I for select to assoc_reader'
-            ' using (origin_id = any ((select assoc.visible_origins())::integer[]))', name
+            ' using (origin_id = any (%s))', name, visible
         );
         execute format(
             'create policy administrators on assoc.%I to assoc_admin using (true)', name

@@ -1,4 +1,8 @@
-"""A PostgreSQL server for all tests of a worker, and a database for each test."""
+"""A PostgreSQL server for all tests of a worker, and a database for each test.
+
+The tests of a module with the marker `citus` hold for several nodes, too: with ASSOC_TEST_CITUS
+(`tests.support.nodes`), they ask those instead of one server.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from tests.support.nodes import Nodes, given, nodes
 from tests.support.postgres import Postgres, server
 
 _numbers = count()
@@ -48,9 +53,22 @@ def _migrated(postgres: Postgres) -> Iterator[str]:
         yield name
 
 
+@pytest.fixture(scope="session")
+def coordinator() -> Iterator[Nodes]:
+    """A database on several nodes that is set up."""
+    with nodes() as made:
+        yield made
+
+
 @pytest.fixture
-def empty_database(postgres: Postgres, request: pytest.FixtureRequest) -> Iterator[str]:
+def empty_database(request: pytest.FixtureRequest) -> Iterator[str]:
     """The connection string, as superuser, of a database that is empty, or of the next one."""
+    if given() and request.node.get_closest_marker("citus"):
+        made = request.getfixturevalue("coordinator")
+        made.empty()
+        yield made.conninfo
+        return
+    postgres = request.getfixturevalue("postgres")
     is_set_up = "database" in request.fixturenames
     template = request.getfixturevalue("_migrated") if is_set_up else "template0"
     with _database(postgres, template) as name:
@@ -67,7 +85,7 @@ def database(empty_database: str) -> Iterator[Any]:
 
 
 @pytest.fixture
-def login(postgres: Postgres, database: Any) -> Iterator[Callable[..., Any]]:
+def login(empty_database: str, database: Any) -> Iterator[Callable[..., Any]]:
     """Makes a login and returns a connection of it."""
     psycopg = pytest.importorskip("psycopg")
     from psycopg.sql import SQL, Identifier
@@ -81,9 +99,7 @@ def login(postgres: Postgres, database: Any) -> Iterator[Callable[..., Any]]:
             name = f"{name}_{next(_numbers)}"
             made.append(name)
             password = devices.add_login(database, name, pushes=pushes, reads=reads, team=team)
-            dsn = psycopg.conninfo.make_conninfo(
-                postgres.dsn(database.info.dbname), user=name, password=password
-            )
+            dsn = psycopg.conninfo.make_conninfo(empty_database, user=name, password=password)
             return stack.enter_context(psycopg.connect(dsn, autocommit=True))
 
         yield make

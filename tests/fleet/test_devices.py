@@ -22,6 +22,8 @@ from assoc_ingest.fleet.push import push
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.store.database import open_reader
 
+pytestmark = pytest.mark.citus
+
 _ALL = (*(table.name for table in (*PLACED, *KEYED)), "frames", "files")
 
 

@@ -18,6 +18,8 @@ from assoc_ingest.fleet.projection import Masks, of_paths
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.upkeep.note import Change, remove_note, write_note
 
+pytestmark = pytest.mark.citus
+
 TRANSCRIPT = f"projects/-srv-shop/{SESSION}.jsonl"
 KEY = SESSION[:8]
 TOKEN = planted()["github"]

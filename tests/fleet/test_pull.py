@@ -124,7 +124,7 @@ def test_a_file_that_is_pushed_again_after_it_was_deleted_is_pulled_again(
     machine.push(tmp_path / "home")
     database.execute(
         "select assoc.forget_v1(origin_id, version, nonce, array(select file_key from assoc.files))"
-        " from assoc.origins"
+        " from assoc.origin_states"
     )
     assert "Fetched 0 files" in _run(tmp_path, "pull")
     machine.push_all()
@@ -351,22 +351,22 @@ def _demand_bounds(fleet: Fleet, database: Path, arguments: list[str], code_expe
 
 
 _LONG_TEXT = "(select string_agg(repeat('x', 50000000), '') from generate_series(1, 10))"
-_ORIGIN = "o.origin_id, o.version, o.nonce::text, o.db_uuid, o.label"
+_ORIGINS = "assoc.origins o join assoc.origin_states s using (origin_id) where o.uuid = $1"
 _NO_FILE = "'\\x00'::bytea, 0, null::int, null, null, null::int, null, null, null::int, null, null"
 ATTACKS_ON_PUSHES = {
     "who it thinks this is": (
         "hello_v2(uuid)",
         "table (origin_id int, version bigint, nonce text, db_uuid uuid, label text,"
         " reindexed_after uuid[])",
-        f"select o.origin_id, o.version, {_LONG_TEXT}, o.db_uuid, o.label, o.reindexed_after"
-        " from assoc.origins o where o.uuid = $1",
+        f"select o.origin_id, s.version, {_LONG_TEXT}, s.db_uuid, o.label, s.reindexed_after"
+        f" from {_ORIGINS}",
     ),
     "a name to be remembered": (
         "hello_v2(uuid)",
         "table (origin_id int, version bigint, nonce text, db_uuid uuid, label text,"
         " reindexed_after uuid[])",
-        "select o.origin_id, o.version - 1, repeat('x', 20000000), o.db_uuid, o.label,"
-        " o.reindexed_after from assoc.origins o where o.uuid = $1",
+        "select o.origin_id, s.version - 1, repeat('x', 20000000), s.db_uuid, o.label,"
+        f" s.reindexed_after from {_ORIGINS}",
     ),
     "how files begin": (
         "same_places_v1(int, bytea[], text[], text[], text[])",

@@ -24,6 +24,8 @@ from assoc_ingest.errors import FleetError
 from assoc_ingest.fleet.push import Limits, Report, push
 from assoc_ingest.fleet.server import Server
 
+pytestmark = pytest.mark.citus
+
 
 class Machine:
     """A machine with its memory, and the server."""

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 from tests.support.fleet import MadeMemory, on_server
 from tests.support.machines import Fleet, Machine, demo
-from tests.support.postgres import Postgres
 from tests.support.writing import SESSION, assistant, user, wait_for_clock, write
 
 from assoc_ingest.cli import cli
@@ -25,6 +24,8 @@ from assoc_ingest.fleet.push import Report, push
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
+
+pytestmark = pytest.mark.citus
 
 LINES = [user("how does the pool wait", "u1"), assistant("it does not", "a1")]
 MORE = user("then it should", "u2", "a1", 2)
@@ -55,7 +56,7 @@ def laptop(fleet: Fleet, tmp_path: Path) -> Machine:
 
 @pytest.fixture
 def use_login(
-    postgres: Postgres, database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    empty_database: str, database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Any]]:
     """Makes a login that commands use from then on, and returns a connection of it."""
     psycopg = pytest.importorskip("psycopg")
@@ -70,7 +71,7 @@ def use_login(
             database.execute(f"grant assoc_admin to {name}")
         place = tmp_path / "password"
         place.write_text(password)
-        dsn = postgres.dsn(database.info.dbname, name)
+        dsn = psycopg.conninfo.make_conninfo(empty_database, user=name)
         monkeypatch.setenv(PASSWORD_FILE, str(place))
         monkeypatch.setenv(DESTINATION, dsn)
         connection = psycopg.connect(f"{dsn} password={password}", autocommit=True)

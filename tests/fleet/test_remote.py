@@ -437,7 +437,7 @@ def test_machines_that_name_their_files_alike_can_be_pulled(
     machine("push")
     monkeypatch.setenv("ASSOC_INGEST_REMOTE", empty_database)
     with psycopg.connect(empty_database) as connection:  # what an earlier version let copies do
-        for table in ("origins", "sources", "files", "frames"):
+        for table in ("origins", "origin_states", "sources", "files", "frames"):
             connection.execute(
                 f"create temp table twin as select * from assoc.{table};"
                 " update twin set origin_id = 99"

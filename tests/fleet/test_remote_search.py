@@ -24,6 +24,8 @@ from assoc_ingest.fleet.connect import DESTINATION
 from assoc_ingest.fleet.search import search
 from assoc_ingest.store.database import open_reader
 
+pytestmark = pytest.mark.citus
+
 _SAID = [
     user("The café deadlocks when the pool is empty", "u1"),
     assistant([call("t1", command="grep deadlock pool.py")], "a1", "u1"),

@@ -20,6 +20,8 @@ from tests.support.transcripts import Transcript
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync.run import sync
 
+pytestmark = pytest.mark.citus
+
 __all__ = ["homes", "machine"]
 
 OTHER = "5e1f0c9a-3b72-4d18-9c44-70a2d6b8e309"

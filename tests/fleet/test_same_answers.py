@@ -23,6 +23,8 @@ from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.upkeep.note import Change, write_note
 
+pytestmark = pytest.mark.citus
+
 GIVEN: dict[str, dict[str, object]] = {
     "reports/subagent_tree": {"session": "5e1f"},
     "reports/tool_use": {"session": "5e1f"},

@@ -33,7 +33,7 @@ _GOLDEN = Path(__file__).parents[1] / "golden"
 _OLD = _GOLDEN / "databases" / "before-0.1.0" / "fleet.sql.zst"
 _numbers = count()
 
-_OURS = "(to_regnamespace('assoc'), to_regnamespace('assoc_read'))"
+_OURS = "(to_regnamespace('assoc'), to_regnamespace('assoc_read'), to_regnamespace('assoc_rows'))"
 _RIGHTS_OF = """
     (
         select array_agg(format('%s: %s', coalesce(r.rolname, 'public'), a.privilege_type) order by
@@ -67,6 +67,7 @@ _CATALOG = {
         "   select array_agg((a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,"
         "     a.attcollation, a.attstorage)::text order by a.attnum)"
         "   from pg_attribute a where a.attrelid = c.oid and a.attnum > 0"
+        " and not a.attisdropped"
         " )",
         "c.relacl",
         "c.relowner",

@@ -400,9 +400,13 @@ def remote() -> None:
 @remote.command()
 @click.argument("destination")
 @click.option("--label", help="Label of this machine; default: its host name.")
+@click.option("--distributed", is_flag=True, help="Distribute the tables over the nodes of Citus.")
 @database_option
-def init(database: Path, destination: str, label: str | None) -> None:
+def init(database: Path, destination: str, label: str | None, distributed: bool) -> None:
     """Set up the server if necessary, and connect this machine to it.
+
+    With --distributed, the server is a coordinator of Citus, and the tables are spread over its
+    workers, by machine; needs the owner of the schema.
 
     \b
     Example:
@@ -411,7 +415,7 @@ def init(database: Path, destination: str, label: str | None) -> None:
     from ..fleet.administration import set_up
     from ..fleet.connect import shown
 
-    state, applied = set_up(database, destination, label)
+    state, applied = set_up(database, destination, label, distributed=distributed)
     if applied:
         say("The server is set up.")
     say(f"This machine is {state.label} on {shown(destination)}. Nothing was sent.")

@@ -378,10 +378,13 @@ def database_uuid(reader: sqlite3.Connection) -> str:
     return str(UUID(projection.database_key(reader)))
 
 
-def set_up(database: Path, destination: str, label: str | None) -> tuple[State, list[str]]:
+def set_up(
+    database: Path, destination: str, label: str | None, *, distributed: bool = False
+) -> tuple[State, list[str]]:
     """Set up the server if necessary, and make it the server of this machine.
 
-    Return the state of the machine, and the migrations that were applied.
+    `distributed`: distribute the tables over the nodes of Citus. Return the state of the machine,
+    and the migrations that were applied.
     """
     parameters(destination)  # raises before anything is saved
     if label is not None and label != _plain(label):
@@ -392,7 +395,7 @@ def set_up(database: Path, destination: str, label: str | None) -> tuple[State, 
         state = load(database)
         with connect(destination) as connection:
             is_new = not applied_migrations(connection)
-            applied = migrate(connection) if is_new else []
+            applied = migrate(connection, distributed=distributed) if is_new or distributed else []
             if state is not None and label is not None:
                 _demand_label(Server(connection).hello(state.uuid), label)
         if state is None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import wraps
 from ipaddress import ip_address
 from pathlib import Path
+from string import digits
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..errors import FleetError, QuotaError, UsageError
@@ -256,7 +257,8 @@ def sentence(error: Exception) -> str:
 
 
 def _constraint_of(error: Exception) -> str | None:
-    return getattr(getattr(error, "diag", None), "constraint_name", None)
+    name: str | None = getattr(getattr(error, "diag", None), "constraint_name", None)
+    return name and name.rstrip(digits).rstrip("_")  # Citus puts the number of a shard behind it
 
 
 def _state_of(error: Exception) -> str | None:

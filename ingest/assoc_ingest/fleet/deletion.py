@@ -122,9 +122,9 @@ def origin_named(connection: Connection[Any], name: str) -> Origin:
 def remove_origin(connection: Connection[Any], origin: Origin) -> Deleted:
     """Delete everything that a machine pushed, and free its label."""
     origin_id = origin.origin_id
+    connection.execute("update assoc.origins set role_name = '' where origin_id = %s", (origin_id,))
     connection.execute(
-        "update assoc.origins set role_name = '', version = version + 1, nonce = %s"
-        " where origin_id = %s",
+        "update assoc.origin_states set version = version + 1, nonce = %s where origin_id = %s",
         (uuid4(), origin_id),
     )
     files = _files(connection, origin_id)
@@ -221,7 +221,7 @@ def keep_since(connection: Connection[Any], limit: str | None) -> None:
         connection.execute("delete from assoc.retention")
         if limit is not None:
             connection.execute("insert into assoc.retention values (%s)", (limit,))
-        connection.execute("update assoc.origins set version = version + 1")
+        connection.execute("update assoc.origin_states set version = version + 1")
 
 
 @readable
@@ -253,7 +253,8 @@ def _changing(connection: Connection[Any], origin_id: int) -> Iterator[None]:
     """Change an origin in a transaction that no push comes between; its machine will compare."""
     with connection.transaction():
         connection.execute(
-            "update assoc.origins set version = version + 1 where origin_id = %s", (origin_id,)
+            "update assoc.origin_states set version = version + 1 where origin_id = %s",
+            (origin_id,),
         )
         yield
 

@@ -91,6 +91,8 @@ _REPLACED = tuple(
             r"(\bid|_id) in \(select value from json_each\(",
             r"\1 in (select value::bigint from json_each(",
         ),
+        # Not the text itself, which may be on another node.
+        (r"\blength\(coalesce\((\w+)\.tool_text, \1\.text\)\)", r"\1.letters"),
         (rf"{_SAME.format('id', 'call_id')}", rf"{_FILE} and {_CALL}"),
         (rf"{_SAME.format('id', 'result_id')}", rf"{_FILE} and {_RESULT}"),
         (rf"{_SAME.format('file_id', 'file_id')}", _FILE),
@@ -310,21 +312,28 @@ _SEARCH = """
 _TOTALS = ("found", "conversations", "has_more")
 _NEIGHBOURS = "select * from assoc.key_neighbours_v1(cast(:keys as text[]))"
 _FRAMES = """
-    select w.origin_id, w.file_no, f.start, f.stop, f.data
-    from json_to_recordset(cast(:wanted as json)) as w (origin_id int4, file_no int4, byte bigint)
-    cross join lateral (
+    with wanted as materialized (
+        select *
+        from json_to_recordset(cast(:wanted as json))
+            as w (origin_id int4, file_no int4, byte bigint)
+    ),
+    stretches as materialized (
         select
-            f.start,
-            coalesce(lead(f.start) over (order by f.start), o."offset") as stop,
-            f.data
-        from assoc.frames f
-        join assoc.files o using (origin_id, file_no)
-        where f.origin_id = w.origin_id and f.file_no = w.file_no and f.start >= 0
-        order by f.start
-        limit cast(:frames as int4)
-    ) f
-    where f.start < w.byte
-    order by w.origin_id, w.file_no, f.start
+            f.origin_id, f.file_no, f.start, w.byte,
+            coalesce(lead(f.start) over file, o."offset") as stop,
+            row_number() over file as number
+        from wanted w
+        join assoc.frames f on f.origin_id = w.origin_id and f.file_no = w.file_no
+        join assoc.files o on o.origin_id = f.origin_id and o.file_no = f.file_no
+        where f.start >= 0
+        window file as (partition by f.origin_id, f.file_no order by f.start)
+    )
+    select s.origin_id, s.file_no, s.start, s.stop, f.data
+    from stretches s
+    join assoc.frames f
+        on f.origin_id = s.origin_id and f.file_no = s.file_no and f.start = s.start
+    where s.start < s.byte and s.number <= cast(:frames as int4)
+    order by s.origin_id, s.file_no, s.start
 """
 
 

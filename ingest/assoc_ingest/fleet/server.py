@@ -51,16 +51,18 @@ _CODE = "code"
 _creation = re.compile(r"^create (?:view|function|aggregate|type) assoc\w*\.(\w+)", re.MULTILINE)
 _code_name = re.compile(rf"{_CODE}-(\d{{1,9}}(?:\.\d{{1,9}}){{0,3}})\S{{0,20}}-([0-9a-f]{{8}})")
 
+_quote = re.compile(r"\$(?:[a-z]\w*)?\$")
+
 _OBJECTS = """
     select case c.relkind when 'v' then 'view' else 'table' end as kind, c.relname::text as name,
         c.oid::regclass::text as identity, c.relowner as owner, c.relacl as rights
     from pg_class c
     where c.relkind in ('r', 'v')
-      and c.relnamespace in (to_regnamespace('assoc'), to_regnamespace('assoc_read'))
+      and c.relnamespace::regnamespace::text in ('assoc', 'assoc_read', 'assoc_rows')
     union all
     select 'routine', p.proname, p.oid::regprocedure::text, p.proowner, p.proacl
     from pg_proc p
-    where p.pronamespace in (to_regnamespace('assoc'), to_regnamespace('assoc_read'))
+    where p.pronamespace::regnamespace::text in ('assoc', 'assoc_read', 'assoc_rows')
     union all
     select 'type', t.typname, t.oid::regtype::text, t.typowner, t.typacl
     from pg_type t
@@ -90,6 +92,11 @@ _OWNERS = f"""
     select format('alter %s %s owner to %s', o.kind, o.identity, n.nspowner::regrole)
     from ({_OBJECTS}) o
     join pg_namespace n on n.nspname = 'assoc' and n.nspowner <> o.owner
+    union all
+    select format('alter schema %I owner to %s', s.nspname, n.nspowner::regrole)
+    from pg_namespace s
+    join pg_namespace n on n.nspname = 'assoc' and n.nspowner <> s.nspowner
+    where s.nspname in ('assoc_read', 'assoc_rows')
 """
 """A function judges by its owner who the owner of the schema is: a superuser may have migrated."""
 
@@ -149,8 +156,11 @@ def _parsed(name: str) -> tuple[tuple[int, ...], str]:
 
 
 @readable
-def migrate(connection: Connection[Any]) -> list[str]:
-    """Apply what is missing; return the names of what was applied."""
+def migrate(connection: Connection[Any], *, distributed: bool = False) -> list[str]:
+    """Apply what is missing; return the names of what was applied.
+
+    `distributed`: also distribute the tables over the nodes of Citus.
+    """
     from psycopg.errors import UndefinedFunction, UndefinedObject, UndefinedTable
 
     _check_server(connection)
@@ -159,15 +169,23 @@ def migrate(connection: Connection[Any]) -> list[str]:
         applied = applied_migrations(connection)
         _check_newer(applied)
         missing = missing_migrations(applied)
-        if not missing:
+        was_distributed = _is_distributed(connection)
+        distributed = distributed or was_distributed
+        if not missing and distributed == was_distributed:
             return []
+        if distributed:
+            _check_nodes(connection)
+            # Else a change of a table is refused after one of a table that others refer to.
+            connection.execute("set local citus.multi_shard_modify_mode = 'sequential'")
         connection.execute("set local search_path = pg_catalog")  # so names are told in full
         rights = _statements(connection, _RIGHTS_OF_OTHERS)
         _drop_code(connection)
         *_, code = migration_names()
         missing = [*(name for name in missing if name != code), code]
         for name in missing:
-            connection.execute(_script(_CODE if name == code else name))
+            if name == code and distributed:
+                _run(connection, "nodes/distribute")
+            _run(connection, _CODE if name == code else name)
             connection.execute("insert into assoc.schema_version (name) values (%s)", (name,))
         for statement in _statements(connection, _OWNERS):
             connection.execute(statement)
@@ -185,7 +203,8 @@ def _drop_code(connection: Connection[Any]) -> None:
     names = _creation.findall(_script(_CODE).decode())
     for kind in ("view", "routine", "type"):
         rows = connection.execute(
-            f"select identity from ({_OBJECTS}) o where kind = %s and name = any (%s)".encode(),
+            f"select identity from ({_OBJECTS}) o where kind = %s"
+            " and (name = any (%s) or identity like 'assoc_rows.%%')".encode(),
             (kind, names),
         ).fetchall()
         if rows:
@@ -195,13 +214,53 @@ def _drop_code(connection: Connection[Any]) -> None:
         connection.execute("delete from assoc.schema_version where name like 'code-%'")
 
 
+def _is_distributed(connection: Connection[Any]) -> bool:
+    """Are the tables on the nodes of Citus?"""
+    row = connection.execute("select to_regclass('pg_catalog.pg_dist_partition')").fetchone()
+    if row is None or row[0] is None:
+        return False
+    row = connection.execute(
+        "select exists (select from pg_catalog.pg_dist_partition"
+        " where logicalrelid = to_regclass('assoc.files'))"
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def _check_nodes(connection: Connection[Any]) -> None:
+    row = connection.execute("select to_regclass('pg_catalog.pg_dist_partition')").fetchone()
+    if row is None or row[0] is None:
+        raise UsageError(
+            "The database has no nodes: run `create extension citus` there and add the workers "
+            "first."
+        )
+
+
 def _statements(connection: Connection[Any], query: str) -> list[bytes]:
     return [statement.encode() for (statement,) in connection.execute(query.encode()).fetchall()]
 
 
+def _run(connection: Connection[Any], name: str) -> None:
+    """Run a script: Citus sends a node the whole text in which it finds a statement."""
+    for statement in _each(_script(name).decode()):
+        connection.execute(statement.encode())
+
+
+def _each(script: str) -> Iterator[str]:
+    """Yield the statements of a script, each of which ends at the end of a line."""
+    statement = ""
+    for line in script.split("\n"):
+        statement += f"{line}\n"
+        quotes = _quote.findall(statement)
+        if line.rstrip().endswith(";") and all(quotes.count(one) % 2 == 0 for one in quotes):
+            yield statement
+            statement = ""
+    if statement.strip():
+        yield statement
+
+
 @cache
 def _script(name: str) -> bytes:
-    return sql.data("schema", "fleet", f"{name}.sql").read_text("utf-8").encode()
+    return sql.data("schema", "fleet", *f"{name}.sql".split("/")).read_text("utf-8").encode()
 
 
 def _take_lock(connection: Connection[Any]) -> None:
