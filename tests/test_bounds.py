@@ -78,6 +78,7 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "terminal._plain_on_windows": ("letters", "backslashes"),
     "sql._text_or_comment": ("quotes", "dashes", "letters"),
     "fleet.server._code_name": ("digits", "dashes", "letters"),
+    "fleet.deletion._count": ("digits", "letters"),
     "fleet.devices._label": ("letters", "dashes", "digits"),
     "fleet.devices._size": ("digits", "spaces", "letters"),
     "fleet.server._time": ("digits", "dashes", "colons"),

@@ -374,11 +374,14 @@ def erase(connection: Connection[Any], progress: Progress | None = None) -> Eras
     return done
 
 
+_count = re.compile(r"\d{1,18}\b")
+
+
 def _rewrite(connection: Connection[Any], name: str, done: Erased) -> None:
     def note(notice: Diagnostic) -> None:
         if notice.severity_nonlocalized == "WARNING":
             done.refused.append(name)
-        count = re.match(r"\d{1,18}\b", notice.message_detail or "")
+        count = _count.match(notice.message_detail or "")
         if count and int(count[0]):
             done.visible[name] = int(count[0])
 
