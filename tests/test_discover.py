@@ -25,7 +25,17 @@ from tests.support.writing import (
 )  # fmt: skip
 
 from assoc_ingest.errors import AmbiguousHomeError, NotFoundError, UsageError
-from assoc_ingest.files.walk import WHOLE, Root, Stat, Walk, default_roots, recognised, walk
+from assoc_ingest.files.walk import (
+    WHOLE,
+    Listing,
+    Root,
+    Stat,
+    Walk,
+    default_roots,
+    recognised,
+    walk,
+)
+from assoc_ingest.source import Recognition
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.store.known_files import KnownFiles
 from assoc_ingest.sync.run import sync
@@ -396,3 +406,26 @@ def test_only_the_sources_asked_for_are_read(home: Path) -> None:
     assert recognised(home, SOURCES, "claude")
     with pytest.raises(UsageError, match=r"known agent \(cortex\)"):
         recognised(home, SOURCES, "cortex")
+
+
+def test_chats_in_an_editor_that_was_made_from_vs_code_do_not_make_it_vs_code(
+    tmp_path: Path,
+) -> None:
+    chat = "workspaceStorage/8f1d/chatSessions/8a010000-0000-4000-8000-000000000001.json"
+    write_bytes(tmp_path, chat, b'{"requests":[]}')
+    source = SOURCES["copilot_chat"]
+    listing = Listing(tmp_path, source, SOURCES.values(), Walk())
+    assert source.recognises(listing) is Recognition.CERTAIN
+    write_bytes(tmp_path, "globalStorage/anysphere.cursor-retrieval/x", b"")
+    listing = Listing(tmp_path, source, SOURCES.values(), Walk())
+    assert source.recognises(listing) is Recognition.NO
+
+
+def test_every_edition_of_vs_code_has_a_home_of_its_own() -> None:
+    roots = SOURCES["copilot_chat"].default_roots
+    assert "/home/ada/.config/Code - Insiders/User" in roots({}, "/home/ada")
+    assert "/home/ada/Library/Application Support/Code/User" in roots({}, "/home/ada")
+    assert roots({"XDG_CONFIG_HOME": "/etc/ada"}, "/home/ada")[0] == "/etc/ada/Code/User"
+    assert "C:/ada/VSCodium/User" in roots({"APPDATA": "C:/ada"}, None)
+    assert roots({"VSCODE_PORTABLE": "/mnt/code"}, "/home/ada") == ["/mnt/code/user-data/User"]
+    assert roots({}, None) == []
