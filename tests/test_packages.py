@@ -22,7 +22,16 @@ from tests.support.shell import Shell
 from tests.support.writing import jsonl, user, write_bytes
 
 from assoc_ingest.records import Message, Record
-from assoc_ingest.source import Claim, Context, Line, Listing, Recognition
+from assoc_ingest.source import (
+    Claim,
+    Context,
+    EntryLine,
+    Gathered,
+    Line,
+    Listing,
+    Member,
+    Recognition,
+)
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sources.packages import FromPackage, Unusable, from_packages
 from assoc_ingest.sync.run import sync
@@ -333,3 +342,23 @@ def test_a_good_source_is_read_as_if_it_were_the_programs_own(
     use(monkeypatch, Letters())
     sync(brought, [home])
     assert_same(dump(own), dump(brought))
+
+
+def test_an_entry_whose_lines_cannot_be_made_cannot_be_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without lines it would be empty, and what was read of it would be lost."""
+
+    def torn(contents: Iterable[tuple[Member, bytes]]) -> Iterator[EntryLine]:
+        yield "letter", 1, {}, b"{}"
+        raise ValueError("no ink")
+
+    class Bound(Letters):
+        def gather(self, members: object, content: object) -> list[Gathered]:
+            return [Gathered("a", None, [], torn)]
+
+    source = use(monkeypatch, Bound())
+    (entry,) = source.gather([], lambda parts: b"")
+    with pytest.raises(OSError, match="no ink"):
+        list(entry.lines([]))
+    assert source.failure is not None

@@ -201,7 +201,7 @@ class TaskReader(ChatReader):
         self._keep("task", data, ("task", "workspace", "mode", "ts"))
 
     def _metadata(self, value: JSONObject, data: JSONObject) -> None:
-        """Read which models were used from when on."""
+        """Read which models were used from when on, and the version that was last used."""
         self.begin({}, is_message=False)
         used = self.items(data, "model_usage")[-_MOST_MODELS:]
         stated = [(item.get("ts"), self.name(item, "model_id")) for item in used]
@@ -210,6 +210,8 @@ class TaskReader(ChatReader):
             for moment, model in stated
             if is_count(moment) and model
         ]
+        for item in self.items(data, "environment_history"):
+            self.fact("agent_version", self.name(item, "cline_version"))
         self._keep("metadata", data, ("model_usage", "files_in_context"))
 
     def _place(self, cwd: str) -> None:

@@ -3,7 +3,7 @@
 ```
 tasks/<task>/api_conversation_history.json  messages as the model gets them
 tasks/<task>/ui_messages.json               what was shown to the person
-tasks/<task>/task_metadata.json             files in the context, models
+tasks/<task>/task_metadata.json             models, versions, files in the context
 tasks/<task>/history_item.json              the item of the list of tasks (newer Roo Code)
 ```
 
