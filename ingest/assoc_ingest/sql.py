@@ -193,7 +193,8 @@ def ordered(
         key = {"cost": "c.cost", "messages": "l.message_count"}[order]
         by = f"order by {key} desc, l.ended_at desc, l.id desc"
     statement = f"""with listed as {kept} ({query.sql})
-        select l.* from listed l {costs} {by} limit :most offset :start"""
+        select l.* from listed l {costs} {by}
+        limit cast(:most as integer) offset cast(:start as integer)"""
     return connection.execute(statement, given).fetchall()
 
 

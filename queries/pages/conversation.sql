@@ -590,7 +590,7 @@ from json_each(nullif(:sessions, '')) k
 join tool_calls t on t.id = (
     select c.id
     from tool_calls c
-    where c.session_id = k.value and c.action = 'run' and c.subagent_id is null
+    where c.session_id = cast(k.value as integer) and c.action = 'run' and c.subagent_id is null
     order by c.started_at desc, c.id desc
     limit 1
 )

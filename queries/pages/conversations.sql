@@ -11,7 +11,7 @@ with shown as materialized (
       and s.message_count + s.copied_message_count > 0
 ),
 found as (
-    select 'project' as what, s.project_id as key, max(s.ended_at) as newest
+    select 'project' as what, cast(s.project_id as text) as key, max(s.ended_at) as newest
     from shown s
     where s.project_id is not null
     group by s.project_id
@@ -24,7 +24,7 @@ found as (
     union all
     select 'model', m.value, max(s.ended_at)
     from shown s
-    join json_each(s.models) m
+    join json_each(s.models) m on true
     group by m.value
     union all
     select 'source', r.kind, max(s.ended_at)
@@ -45,7 +45,7 @@ select
     n.key,
     case n.what when 'project' then p.name else n.key end as text
 from ranked n
-left join projects p on n.what = 'project' and p.id = n.key
+left join projects p on n.what = 'project' and cast(p.id as text) = n.key
 where n.place <= cast(coalesce(nullif(:limit, ''), 100) as integer)
 order by n.what, n.place
 

@@ -8,7 +8,7 @@ select n.*
 from notes_full n
 where coalesce(:session_key, '') in ('', n.session_key)
   and (coalesce(:paths, '') = '' or n.path in (select value from json_each(:paths)))
-  and coalesce(nullif(:id, ''), n.id) = n.id
+  and (:id is null or n.id = :id)
 order by n.noted_at desc, n.id
 
 -- name: line_key

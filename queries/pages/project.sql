@@ -100,7 +100,7 @@ left join sessions s on s.project_id = p.id
 left join response_costs c on c.session_id = s.id
 where p.id in (select value from json_each(nullif(:project, '')))
    or p.parent_id in (select value from json_each(nullif(:project, '')))
-group by p.id
+group by p.id, p.session_count
 order by p.id
 
 -- name: project_related

@@ -50,7 +50,7 @@ select
     count(*) as responses,
     sum(c.cost_microusd is null) as unpriced,
     sum(c.partial) as partial,
-    sum(iif(c.partial = 1, c.written_bytes is null, 0)) as unmeasured,
+    sum(c.partial = 1 and c.written_bytes is null) as unmeasured,
     sum(iif(c.partial = 1 and c.written_bytes is not null, c.output_tokens, 0)) as begun_tokens,
     sum(iif(c.partial = 1, c.written_bytes, 0)) as written_bytes,
     sum(iif(c.partial = 1 and c.written_bytes is not null, c.output_tokens * c.output_price, 0))
@@ -74,10 +74,10 @@ select
     t.started_at as timestamp,
     t.call_id,
     t.result_id,
-    m.file_id,
-    m.byte_offset
+    t.file_id,
+    (select m.byte_offset from messages m where m.id = coalesce(t.result_id, t.call_id))
+        as byte_offset
 from tool_calls t
-cross join messages m on m.id = coalesce(t.result_id, t.call_id)
 left join json_each(t.paths) e on t.action = 'edit'
 where t.session_id in (select value from json_each(nullif(:sessions, '')))
   and (
@@ -94,7 +94,8 @@ where t.session_id in (select value from json_each(nullif(:sessions, '')))
       )
     )
   )
-  and m.copy_of is null
+  and coalesce(t.result_id, t.call_id) is not null
+  and (select m.copy_of from messages m where m.id = coalesce(t.result_id, t.call_id)) is null
   and t.status not in ('declined', 'error')
   and (coalesce(:since, '') = '' or t.started_at >= :since)
   and (coalesce(:until, '') = '' or t.started_at < :until)

@@ -92,11 +92,7 @@ from sessions s
 join files f on f.session_id = s.id and f.subagent_id is null
 join sources r on r.id = f.source_id
 where s.session_key = :session_key
-  and exists (
-    select 1
-    from messages m
-    where m.file_id = f.id
-  )
+  and (select 1 from messages m where m.file_id = f.id limit 1) is not null
 order by s.message_count desc, s.id, f.kind <> 'transcript', f.generation, f.own_since, f.path
 
 -- name: agent_key_files

@@ -150,6 +150,10 @@ from sessions s
 join response_costs c on c.session_id = s.id
 left join subagents a on a.id = c.subagent_id
 where s.session_key in (select value from json_each(nullif(:sessions, '')))
+  and c.session_id in (
+    select o.id from sessions o
+    where o.session_key in (select value from json_each(nullif(:sessions, '')))
+  )
   and c.partial = 1
 group by s.id, s.session_key, a.id, a.agent_key, c.model
 
@@ -167,21 +171,17 @@ group by model
 
 -- name: models
 -- Models in the order of their first use
--- The first :limit by name, each found by one look into an index, however many responses there are.
-with recursive known (model, place) as (
-    select (select min(r.model) from responses r), 1
-    union all
-    select (select min(r.model) from responses r where r.model > k.model), k.place + 1
-    from known k
-    where k.model is not null
-      and k.place < cast(coalesce(nullif(:limit, ''), 200) as integer)
-)
-select
-    k.model,
-    (select min(r.timestamp) from responses r where r.model = k.model) as first_at
-from known k
-where k.model is not null
-order by first_at is null, first_at, k.model
+-- The first :limit by name. The index has all that is needed.
+select model, first_at
+from (
+    select model, min(timestamp) as first_at
+    from responses
+    where model is not null
+    group by model
+    order by model
+    limit cast(coalesce(nullif(:limit, ''), 200) as integer)
+) m
+order by first_at is null, first_at, model
 
 -- name: dashboard_projects
 -- Projects by their newest session
@@ -210,7 +210,7 @@ worktrees as materialized (
         coalesce(q.same_as, q.id) as parent_id,
         sum(o.sessions) as sessions,
         max(o.last_activity) as last_activity,
-        json_group_array(p.id) as ids
+        '[' || group_concat(cast(p.id as text)) || ']' as ids
     from own o
     join projects p on p.id = o.project_id
     join projects q on q.id = p.parent_id

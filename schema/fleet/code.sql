@@ -875,12 +875,19 @@ create aggregate assoc_read.group_concat(text, text) (sfunc = assoc_read.joined,
 create aggregate assoc_read.group_concat(text) (sfunc = assoc_read.joined, stype = text);
 
 -- The elements of a JSON array. JSON may contain the character 0, which PostgreSQL's text cannot.
-create function assoc_read.json_each(text) returns table (value text)
+create function assoc_read.json_each(text) returns table (key bigint, value text)
     language sql immutable parallel safe
     as $$
-        select json_array_elements_text(replace($1, '\u0000', '\ufffd')::json)
+        select e.place - 1, e.value
+        from json_array_elements_text(replace($1, '\u0000', '\ufffd')::json)
+            with ordinality as e (value, place)
         where $1 is not null
     $$;
+
+-- An element of a JSON array: the path is '$[0]'.
+create function assoc_read.json_extract(text, text) returns text
+    language sql immutable strict parallel safe
+    as $$ select $1::json ->> trim('$[]' from $2)::integer $$;
 
 -- A time as SQLite reads it: 'now' or a text like 2026-01-20T10:00:00.000Z, then the modifiers
 -- 'N days', 'weekday N' and 'localtime'. Local time is in the time zone of the connection, so that
@@ -1259,9 +1266,10 @@ create view assoc_read.sources as
 select
     kind, root, first_synced_at, last_synced_at, gone_at, cleanup_period_days, label, is_agent,
     lists_sessions, retention_days,
+    (select o.label from assoc.origins o where o.origin_id = s.origin_id) as machine,
     assoc_read.id(origin_id, source_no) as id,
     origin_id
-from assoc_rows.sources
+from assoc_rows.sources s
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
 create view assoc_read.projects as
@@ -1338,7 +1346,7 @@ select
     assoc_read.id(origin_id, parent_source_no, parent_session_key, parent_key) as parent_id,
     nullif(stated_session_key, '') as session_key,
     assoc_read.id(origin_id, source_no) as source_id,
-    origin_id
+    origin_id, spawned_by_file_key, spawned_by_tool_use_id
 from assoc_rows.subagents
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
@@ -1434,7 +1442,9 @@ select
         then assoc_read.id(origin_id, file_no, byte_offset, block) end as call_id,
     assoc_read.id(origin_id, file_no, result_offset, result_block) as result_id,
     assoc_read.id(origin_id, file_no) as file_id,
-    origin_id, file_no, is_call, result_offset, result_block
+    origin_id, file_no, is_call, result_offset, result_block,
+    coalesce(result_offset, byte_offset) as last_offset,
+    coalesce(result_block, block) as last_block
 from assoc_rows.tool_calls
 where origin_id = any ((select assoc.visible_origins())::integer[]);
 
@@ -1606,6 +1616,17 @@ create view assoc_read.transcripts as
 select entrypoint, assoc_read.id(origin_id, file_no) as file_id, origin_id, file_no
 from assoc_rows.files
 where kind = 'transcript' and origin_id = any ((select assoc.visible_origins())::integer[]);
+
+create view assoc_read.archive as
+select
+    f.start,
+    coalesce(lead(f.start) over (partition by origin_id, file_no order by f.start), o."offset")
+        as "end",
+    f.data, null::bigint as line_count, assoc_read.id(origin_id, file_no) as file_id,
+    origin_id, file_no
+from assoc.frames f
+join assoc.files o using (origin_id, file_no)
+where f.start >= 0 and origin_id = any ((select assoc.visible_origins())::integer[]);
 
 -- How fresh an answer is: the last push of each origin.
 create view assoc_read.sync_runs as

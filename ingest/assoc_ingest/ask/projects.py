@@ -27,7 +27,7 @@ from .refs import shared_length
 _LISTED = 20
 _COMPARED = 200
 _LEAST_SHARED = 2  # parts of a path, of which the first of most is empty
-_ID_DIGITS = 18
+_ID_DIGITS = 19
 _SEE_THEM = "To see them: assoc-ingest list projects"
 
 
@@ -92,7 +92,8 @@ def _expanded(text: str) -> str:
 
 
 def _is_id(project: str) -> bool:
-    return project.isascii() and project.isdigit() and len(project) <= _ID_DIGITS
+    digits = project.removeprefix("-")  # an id of a server can be negative
+    return digits.isascii() and digits.isdigit() and len(digits) <= _ID_DIGITS
 
 
 # -- what fits it ----------------------------------------------------------------------------------

@@ -48,6 +48,11 @@ def repositories(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def _key(repository: str, known: list[sqlite3.Row], names: dict[str, str]) -> str:
+    if repository in names:  # what `repositories` calls one whose name others have, too
+        return repository
+    named = [key for key, name in names.items() if name == repository]
+    if len(named) == 1:
+        return named[0]
     path = as_path(repository)
     if path is not None:
         above = nearest_above(path, known)

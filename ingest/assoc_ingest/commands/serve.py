@@ -191,8 +191,13 @@ def _in_full(project: str) -> str:
     help="Port on 127.0.0.1; 0 picks a free one.",
 )
 @click.option("-o", "--open", "opened", is_flag=True, help="Open the first page in a browser.")
+@click.option(
+    "--remote", is_flag=True, help="Show the fleet server, with the data of all machines."
+)
 @database_option
-def serve(others: tuple[str, ...], database: Path, watched: bool, port: int, opened: bool) -> None:
+def serve(
+    others: tuple[str, ...], database: Path, watched: bool, port: int, opened: bool, remote: bool
+) -> None:
     """Browse and search the database with Datasette.
 
     Listens on 127.0.0.1 only and rejects requests from other sites. Other options are passed on to
@@ -202,8 +207,16 @@ def serve(others: tuple[str, ...], database: Path, watched: bool, port: int, ope
     Examples:
       assoc-ingest serve --watch --open
       assoc-ingest serve --port 0 --setting default_page_size 50 other.db
+      assoc-ingest serve --remote --open
     """
-    from ..web.serve import ServeOptions
-    from ..web.serve import serve as run
+    from ..web import serve as web
 
-    raise click.exceptions.Exit(run(database, ServeOptions(port, watched, opened, others)))
+    chosen = web.ServeOptions(port, watched, opened, others)
+    if not remote:
+        raise click.exceptions.Exit(web.serve(database, chosen))
+    from ..fleet.connect import destination_of
+    from ..fleet.pages import Pool
+    from ..fleet.search import central
+
+    central(database).close()  # a wrong destination or password is told now, not by each page
+    raise click.exceptions.Exit(web.serve_remote(Pool(destination_of(database)), chosen))

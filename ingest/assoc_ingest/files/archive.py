@@ -356,8 +356,8 @@ class LineIndex:
         self._counts: list[int | None] = []
         self._borders = [0]
         rows = connection.execute(
-            'select start, "end", line_count from archive where file_id = ? order by start',
-            (file_id,),
+            'select start, "end", line_count from archive where file_id = :file order by start',
+            {"file": file_id},
         )
         for start, end, count in rows:
             if start != self._borders[-1] or end <= start:
@@ -420,8 +420,9 @@ class LineIndex:
         """Return the places behind the line breaks of a frame, counted from its first byte."""
         if self._frame[0] != frame:
             rows = self._connection.execute(
-                'select start, "end", data from archive where file_id = ? and start = ?',
-                (self._file, self._borders[frame]),
+                'select start, "end", data from archive'
+                " where file_id = :file and start = cast(:start as integer)",
+                {"file": self._file, "start": self._borders[frame]},
             )
             ends: list[int] = []
             position = 0

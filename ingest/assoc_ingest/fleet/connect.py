@@ -74,7 +74,7 @@ _INSTALL = "The fleet needs a library: install assoc-ingest with its extra, asso
 _LONGEST_MESSAGE = 500
 """Letters of an error of the server that are shown."""
 
-_TOO_MUCH = (
+TOO_MUCH = (
     f"The answer of the server takes more than {MOST_MEMORY // 1_000_000} MB, the limit of this "
     "command; ask for less, or check that this is the right server."
 )
@@ -104,6 +104,7 @@ SENTENCES = {
     "53100": "The disk of the server is full; push again when there is space.",
     "53": "The server is out of resources; push again later.",
     "54": "The server refused a value that is too long for it.",
+    "57014": "The server stopped this because it took too long; ask for less.",
     "57": "The server stopped in the middle of it; try again.",
     "08": "The connection to the server broke; try again.",
     "55P03": "Another connection holds a lock that this needs; try again later.",
@@ -215,7 +216,7 @@ def bounded() -> Iterator[None]:
     try:
         yield
     except MemoryError as error:
-        raise FleetError(_TOO_MUCH) from error
+        raise FleetError(TOO_MUCH) from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 

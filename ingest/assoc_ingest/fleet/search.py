@@ -9,6 +9,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
@@ -36,7 +37,7 @@ from ..ask.search import (
 from ..errors import ArchiveError, FleetError, UsageError
 from ..files.archive import Frame, unpacked
 from . import connect, server
-from .connect import destination_of
+from .connect import destination_of, library
 from .server import MOST_OF_A_FRAME
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 # - `cross join ... on` fixes an order of joins, which PostgreSQL chooses itself.
 # - An integer has 64 bits: `bigint`.
 # - `is` compares values of which either may be NULL: `is not distinct from`.
-# - Ids in a JSON array are numbers.
+# - Ids are numbers, as parameters and in a JSON array; the default of a number is a text.
 # - The id of a message or a file is made of its place, so no index has it: what joins a tool call
 #   to
 #   its messages, or to calls of the same file, compares the places themselves.
@@ -80,6 +81,14 @@ _SAME = r"\b(\w+)\.{} = (\w+)\.{}\b"
 _FILE = r"\1.origin_id = \2.origin_id and \1.file_no = \2.file_no"
 _CALL = r"\1.byte_offset = \2.byte_offset and \1.block = \2.block and \2.is_call = 1"
 _RESULT = r"\1.byte_offset = \2.result_offset and \1.block = \2.result_block"
+_BALANCED = r"(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*"
+_RESULT_OR_CALL = (
+    r"\1.origin_id = \2.origin_id and \1.file_no = \2.file_no"
+    r" and \1.byte_offset = \2.last_offset and \1.block = \2.last_block"
+    r" and (\2.is_call = 1 or \2.result_offset is not null)"
+)
+_AGENT = r"coalesce(\1.label, \1.kind) || ' (' || \1.machine || ')'"
+"""An agent, and the machine from which it came."""
 _REPLACED = tuple(
     (re.compile(old), new)
     for old, new in (
@@ -88,11 +97,27 @@ _REPLACED = tuple(
         (r"\bchar\(", "chr("),
         (r"\bis (?=\w+\.)", "is not distinct from "),
         (
-            r"(\bid|_id) in \(select value from json_each\(",
-            r"\1 in (select value::bigint from json_each(",
+            r"(\bid|_id) in \(select value from json_each\(" rf"({_BALANCED})\)\)",
+            r"\1 = any (array(select value::bigint from json_each(\2)))",
         ),
         # Not the text itself, which may be on another node.
         (r"\blength\(coalesce\((\w+)\.tool_text, \1\.text\)\)", r"\1.letters"),
+        # As an array it is known before the rows are, and an index can be used.
+        (rf"(_id) in \( ?(select \w+\.id from {_BALANCED})\)", r"\1 = any (array(\2))"),
+        (r"(\bid|_id) = (%\(\w+\)s)::text", r"\1 = \2::bigint"),
+        (r"(nullif\(%\(\w+\)s::text, ''\)), (-?\d+)\)", r"\1, '\2')"),
+        # Its number is in the id of a file.
+        (
+            r"(\b\w+\.|\b)file_id = %\((\w+)\)s::(?:text|bigint)",
+            r"\1origin_id = %(\2)s::bigint >> 32 and \1file_no = %(\2)s::bigint & 4294967295",
+        ),
+        (
+            r"\b(\w+)\.file_id = (\(\s*select) (\w+)\.id\b",
+            r"(\1.origin_id, \1.file_no) = \2 \3.origin_id, \3.file_no",
+        ),
+        (r"\b(\w+)\.file_id = f\.id\b", r"\1.origin_id = f.origin_id and \1.file_no = f.file_no"),
+        (r"\b(\w+)\.id = coalesce\((\w+)\.result_id, \2\.call_id\)", _RESULT_OR_CALL),
+        (r"\bcoalesce\((\w+)\.label, \1\.kind\)", _AGENT),
         (rf"{_SAME.format('id', 'call_id')}", rf"{_FILE} and {_CALL}"),
         (rf"{_SAME.format('id', 'result_id')}", rf"{_FILE} and {_RESULT}"),
         (rf"{_SAME.format('file_id', 'file_id')}", _FILE),
@@ -143,10 +168,11 @@ def _sorted_as_sqlite(tokens: Iterable[str]) -> Iterator[str]:
 
 
 _MOST = 10**15
+_PATIENCE = 600.0  # seconds that a statement of a command may take
 
+_MAY_READ = b"select has_schema_privilege('assoc_read', 'usage')"
 _SETTINGS = (
     "set local search_path = assoc_read, pg_temp",
-    "set local statement_timeout = '10min'",
     # It takes longer to compile such a query than to run it.
     "set local jit = off",
 )
@@ -185,16 +211,40 @@ class Central:
     def __init__(self, destination: str) -> None:
         """Raise FleetError if the server cannot be reached or is not set up."""
         self._connection = connect.connect(destination)
+        self._destination = connect.shown(destination)
+        try:
+            self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _prepare(self) -> None:
         from psycopg import IsolationLevel
 
-        self._destination = connect.shown(destination)
         server.check(self._connection)
         with connect.readable_errors():
+            (may_read,) = self._connection.execute(_MAY_READ).fetchone() or (False,)
+            if not may_read:
+                raise FleetError(
+                    "This login may not read on the server: its owner can allow that with "
+                    "`assoc-ingest remote add-device NAME --reader`."
+                )
             self._connection.autocommit = False
             self._connection.isolation_level = IsolationLevel.REPEATABLE_READ
             self._connection.read_only = True
-            for setting in _SETTINGS:
+        self.begin_anew()
+
+    def begin_anew(self, seconds: float = _PATIENCE) -> None:
+        """End the transaction, and begin one in which each statement may take so long."""
+        with connect.readable_errors():
+            self._connection.rollback()
+            for setting in (*_SETTINGS, f"set local statement_timeout = {seconds * 1000:.0f}"):
                 self._connection.execute(setting.encode())
+
+    def cancel(self) -> None:
+        """End what the server is doing for this connection; called from another thread."""
+        with suppress(library().Error):  # there is nothing to end where it is gone
+            self._connection.cancel()
 
     def execute(self, query: str, parameters: Mapping[str, object] | None = None) -> Cursor[Row]:
         """Run a query of ours with parameters by name. Raises FleetError."""
@@ -228,6 +278,11 @@ class Central:
                 raise FleetError(_NO_INDEX) from error
             raise
         return replace(result, notes=(*result.notes, _READ_ALL))
+
+    def end(self) -> None:
+        """End the transaction: an idle connection holds nothing back."""
+        with connect.readable_errors():
+            self._connection.rollback()
 
     def close(self) -> None:
         """End the transaction and the connection."""

@@ -44,7 +44,6 @@ View = Callable[["Datasette", "Request"], Awaitable["Response | AsgiStream"]]
 
 _PAGES: tuple[tuple[str, View], ...] = (
     (r"^/$", conversations.home),
-    (r"^/-/$", pages.index),
     (r"^/-/assoc/?$", conversations.front),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/?$", conversation.view),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", conversation.download),
@@ -52,17 +51,38 @@ _PAGES: tuple[tuple[str, View], ...] = (
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/news$", conversation.news),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/timeline$", conversation.timeline),
     (r"^/(?P<database>[^/]+)/-/sessions/?$", conversations.view),
-    (r"^/(?P<database>[^/]+)/-/reports/?$", reports.view),
     (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.project),
     (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", project.team),
     (r"^/-/assoc/search/?$", search_page.view),
     (r"^/-/assoc/(?:usage|dashboard)/?$", usage.first),
 )
+_OF_TABLES: tuple[tuple[str, View], ...] = (
+    (r"^/-/$", pages.index),
+    (r"^/(?P<database>[^/]+)/-/reports/?$", reports.view),
+)
+"""Pages that lead to Datasette's own, of which a server of a fleet has none."""
 
 
 @hookimpl
 def register_routes() -> list[tuple[str, View]]:
-    return [(pattern, _telling_errors(view)) for pattern, view in (*_PAGES, *reports.views())]
+    if serve.remote() is None:
+        views = [*_PAGES, *_OF_TABLES, *reports.views()]
+    else:
+        views = [*_PAGES, *reports.views(_REMOTE), (r"^/(?!-/static).*$", _local_only)]
+    return [(pattern, _telling_errors(view)) for pattern, view in views]
+
+
+_REMOTE = ("recap", "stats")
+"""The questions that can be asked of a server."""
+
+
+async def _local_only(datasette: Datasette, request: Request) -> Response:
+    raise PageError(
+        404,
+        "This page is not there with --remote. Reports: run `assoc-ingest query NAME --remote`. "
+        "Everything else: run `assoc-ingest pull`, then `assoc-ingest serve`.",
+        [("All conversations", datasette.urls.path("/"))],
+    )
 
 
 @hookimpl

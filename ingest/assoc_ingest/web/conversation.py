@@ -582,6 +582,8 @@ class PageRequest(NamedTuple):
     """The query of the search in the conversation."""
     goes: bool = False
     """Open the first match, or the first after `after`."""
+    origin: str = ""
+    """The machine whose files are meant, where several have the conversation."""
     listed: Mapping[str, str] = {}
     """The filters of the list that it was opened from."""
 
@@ -981,7 +983,8 @@ async def _read_from(
     path = Paths(datasette, database).session
 
     def read(connection: sqlite3.Connection) -> T:
-        return function(connection, pages.find(connection, prefix, path), path)
+        key = pages.find(connection, prefix, path)
+        return function(pages.of_conversation(connection, key.session_key), key, path)
 
     return await pages.read(datasette, request, database, tables, read, **limits)
 
@@ -1001,6 +1004,7 @@ async def view(datasette: Datasette, request: Request) -> Response:
         said=bool(request.args.get("said")),
         find=query[:LONGEST],
         goes=bool(request.args.get("go")),
+        origin=request.args.get("origin") or "",
         listed={name: value for name in conversations.FILTERS if (value := request.args.get(name))},
     )
     shown = await _read_from(datasette, request, TABLES, partial(_read, asked))
@@ -1055,6 +1059,9 @@ def _read(
 
     That is the page of a message named by its row, or of the first match of a search.
     """
+    if asked.origin and (number := pages.first_file_on(connection, key, asked.origin)) > 1:
+        line = asked.at.line or f"B{asked.at.byte}" if asked.at else 1
+        return f"{path(key.text)}?at={number}:{line}"
     if asked.row is None:
         reader = Reader(connection, key, asked, path)
         return (asked.goes and reader.match()) or reader.shown()

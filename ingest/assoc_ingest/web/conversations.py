@@ -180,7 +180,7 @@ def _read(
         ),
         "fields": [*_fields(values)],
         "hidden": _HIDDEN,
-        "has_sources": len(values["source"]) > 1,
+        "has_sources": len(values["source"]) > 1 or serve.remote() is not None,
         "colour": charts.of_models(connection),
     }
 
@@ -330,7 +330,7 @@ def _read_front(connection: sqlite3.Connection) -> dict[str, object]:
         "rows": [row for row in conversations if row not in short],
         "short": short,
         "total": total,
-        "several": len({row["labels"] for row in conversations}) > 1,
+        "several": len({row["labels"] for row in conversations}) > 1 or serve.remote() is not None,
         "projects": here[:PROJECTS],
         "has_more_projects": len(projects) > min(len(here), PROJECTS),
         "elsewhere": len(projects) - len(here),

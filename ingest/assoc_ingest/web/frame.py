@@ -17,7 +17,7 @@ from .. import sql
 from ..ask.times import as_given
 from ..errors import nearest
 from ..terminal import moment, one_line, unknown_of
-from . import pages
+from . import pages, serve
 from .html import at_slashes
 from .pages import PageError, is_for_us, our_databases
 from .reports import Report, report_of, totals
@@ -309,7 +309,7 @@ class Frame:
             "Conversations": urls.path(CONVERSATIONS) + asked,
             "Search": urls.path(SEARCH) + asked,
             "Usage": f"{base}/-/stats" if base else None,
-            "Reports": f"{base}/-/reports" if base else None,
+            "Reports": f"{base}/-/reports" if base and not serve.remote() else None,
             "Tables": None if base else urls.path("/-/"),
         }
         current = self._section()

@@ -4,6 +4,7 @@ budgets.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 import sqlite3
@@ -17,7 +18,7 @@ from .. import sql, terminal
 from ..ask import refs
 from ..ask.refs import KeyMatch
 from ..ask.times import since, until
-from ..errors import AssocIngestError, Failure, NotFoundError, UsageError, kind_of
+from ..errors import AssocIngestError, Failure, FleetError, NotFoundError, UsageError, kind_of
 from ..sql import Query
 from ..store.database import APPLICATION_ID, snapshot
 from ..terminal import safe
@@ -326,9 +327,13 @@ async def read(
         raise Forbidden(f"You have no permission to see all the data of {database} on this page.")
     limit = queries * int(datasette.setting("sql_time_limit_ms"))
     try:
+        if (server := serve.remote()) is not None:
+            return await _from_server(server.start(function, limit / 1000), server, request)
         result: T = await datasette.get_database(database).execute_fn(
             lambda connection: _in_one_transaction(connection, limit, function)
         )
+    except FleetError as error:
+        raise PageError(503, str(error)) from error
     except NotFoundError as error:
         raise PageError(404, _first_sentence(error)) from error
     except UsageError as error:
@@ -425,7 +430,7 @@ _TITLES = {
     300: "Which one?",
     400: "Invalid request",
     404: "Not found",
-    503: "Took too long",
+    503: "Not available now",
 }
 
 
@@ -436,6 +441,38 @@ def _in_one_transaction(
 
     with snapshot(connection), sqlite_timelimit(connection, limit):
         return function(connection)
+
+
+async def _from_server(reading: serve.Reading[T], server: serve.Remote, request: Request) -> T:
+    """Return what is read from a server; it ends when the reader of the page goes away."""
+    call = asyncio.get_running_loop().run_in_executor(server.threads, reading.run)
+    gone = asyncio.ensure_future(_is_gone(request))
+    waiting: set[asyncio.Future[Any]] = {call, gone}
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if not call.done():
+            reading.give_up()
+        return await call
+    finally:
+        gone.cancel()
+
+
+async def _is_gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def of_conversation(connection: sqlite3.Connection, key: str) -> sqlite3.Connection:
+    """Return the database with a conversation: this one, or a copy of it from a server."""
+    copied = getattr(connection, "of_conversation", None)
+    return connection if copied is None else copied(key)
+
+
+def first_file_on(connection: sqlite3.Connection, key: KeyMatch, origin: str) -> int:
+    """Return the number of the first file of a conversation that comes from a machine."""
+    machines: dict[int, str] = getattr(connection, "machines", dict)()
+    files = refs.files_of(connection, key) if machines else []
+    return next((n for n, f in enumerate(files, 1) if machines[f.session_id] == origin), 1)
 
 
 def _first_sentence(error: AssocIngestError) -> str:

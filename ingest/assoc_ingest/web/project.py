@@ -37,8 +37,9 @@ def named_row(
 
     Raises PageError: 404 where there is none, 300 with links where there are more.
     """
-    is_number = wanted.isascii() and wanted.isdigit() and len(wanted) < 19
-    number = int(wanted) if is_number else None
+    digits = wanted.removeprefix("-")  # an id of a server can be negative
+    is_number = digits.isascii() and digits.isdigit() and len(digits) < 20
+    number = int(wanted) if is_number and abs(int(wanted)) < 2**63 else None
     rows = pages.ask(connection, query, id=number, name=wanted)
     if not rows:
         raise PageError(404, f"No {word} matches {wanted!r}.")

@@ -20,7 +20,7 @@ from ..sql import Query
 from . import pages, search_page, usage
 from .forms import FIELDS, Field, chips, of_parameter
 from .pages import PageError
-from .urls import Paths, with_query
+from .urls import Paths, of_reference, with_query
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -39,9 +39,9 @@ _DUE_DAYS = 7
 _LONGEST = 20_000  # letters of a value: a traceback is long
 
 
-def views() -> list[tuple[str, Callable[[Datasette, Request], Any]]]:
-    """Return the path and the view of each page."""
-    names = [one.name for one in _questions()]
+def views(names: Sequence[str] = ()) -> list[tuple[str, Callable[[Datasette, Request], Any]]]:
+    """Return the path and the view of each page, or of those with these names."""
+    names = names or [one.name for one in _questions()]
     return [(rf"^/(?P<database>[^/]+)/-/{name}/?$", partial(_view, name)) for name in names]
 
 
@@ -145,7 +145,7 @@ def answered(
     items = answer.items if question.items else None
     known = {
         **context(answer),
-        "open": partial(_address, path),
+        "open": partial(of_reference, path),
         "table": partial(page_table, reader.db),
     }
     known |= more(answer)
@@ -165,17 +165,6 @@ def _due(connection: sqlite3.Connection, paths: Paths) -> dict[str, object]:
         "due": pages.ask(connection, "reports/retention_by_session", days=_DUE_DAYS, limit=20),
         "due_totals": sql.ask(connection, "reports/retention_totals", days=_DUE_DAYS).fetchone(),
     }
-
-
-def _address(path: Callable[[str], str], ref: str) -> str:
-    """Return the address of the page that shows what a reference names: KEY, KEY:12, KEY/2:12."""
-    head, _, line = ref.rpartition(":")
-    if not (head and line.isdecimal()):
-        return path(ref)
-    key, _, file = head.rpartition("/")
-    return (
-        f"{path(key)}?at={file}:{line}" if key and file.isdecimal() else f"{path(head)}?at={line}"
-    )
 
 
 LISTS = "Lists"

@@ -18,7 +18,7 @@ and a facet offers the values with the most conversations.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
@@ -28,12 +28,12 @@ from ..ask.filters import Filters, Nothing
 from ..ask.hits import Hit
 from ..ask.projects import find_projects
 from ..ask.repositories import find_repository, repositories
-from ..ask.search import FACETS, Cluster, Facets, Ranking, find
+from ..ask.search import FACETS, Cluster, Facets, Ranking, SearchResult, find
 from ..errors import NotFoundError, UsageError
 from ..questions.question import context
 from ..questions.search import FILTERS as OPTIONS
 from ..questions.search import Search, answer, conversation
-from . import pages, urls
+from . import pages, serve, urls
 from .forms import Chip, chips, shown_name
 from .pages import PageError
 from .urls import Paths, Permalinks
@@ -96,7 +96,7 @@ class SearchRequest:
 
     @property
     def sorts(self) -> dict[str, str]:
-        return SORTS
+        return SORTS if serve.remote() is None else {"": SORTS[""]}
 
     @property
     def narrowed(self) -> frozenset[str]:
@@ -211,6 +211,8 @@ def _read(
 ) -> dict[str, object]:
     from ..questions.view import rendered
 
+    if (search := getattr(connection, "search", None)) is not None:
+        return _read_remote(connection, search, asked, RemoteLinks(datasette, database))
     every = _find(connection, asked)
     try:
         facets, wanted = Facets(connection, every.groups), asked.wanted(connection)
@@ -253,6 +255,53 @@ def _read(
         "facets": list(_facets(asked, found, facets, projects)),
         "chosen": chosen,
     }
+
+
+def _read_remote(
+    connection: sqlite3.Connection,
+    search: Callable[..., SearchResult],
+    asked: SearchRequest,
+    links: RemoteLinks,
+) -> dict[str, object]:
+    """Return what a server finds, which ranks by itself and counts no facets."""
+    from ..questions.view import rendered
+
+    if "raw" in asked.values or asked.sort:
+        raise PageError(400, "A search of a server has no FTS5 expressions and no other order.")
+    filters, end = Filters.of(asked.filters), asked.start + PAGE
+    result = search(asked.query, filters, limit=end, shown=_SHOWN)
+    if asked.is_inside:
+        result = replace(result, conversations=result.count)
+        items = [conversation([hit], 0) for hit in result.hits[asked.start : end]]
+    else:
+        groups = result.groups[asked.start : end]
+        items = [conversation(group.hits, group.more) for group in groups]
+    if asked.page > 1 and not items:
+        raise PageError(
+            404, f"There is no page {asked.page} of this search.",
+            [("First page", asked.address())],
+        )  # fmt: skip
+    for item in items:
+        if item.more_hits:
+            item._more = asked.address(session=item.best.session_key)
+    shown = answer(result, items, asked.query, result.relaxed())
+    chosen = list(_chips(asked, shown, Projects(connection)))
+    known = {
+        **context(shown),
+        "request": asked,
+        "links": links,
+        "chosen": chosen,
+        "corrected": None,
+    }
+    if not items:
+        known |= {
+            "words": [],
+            "fresh": sql.ask(connection, "pages/fresh").fetchone(),
+            "read": sql.ask(connection, "pages/indexed_files").fetchone(),
+            "others": [],
+        }
+    body = rendered("search", "html", "answer" if items else "empty", known)
+    return {"body": body, "is_cut": result.is_cut, "facets": [], "chosen": chosen}
 
 
 def _find(connection: sqlite3.Connection, asked: SearchRequest) -> Ranking:
@@ -422,6 +471,15 @@ def _texts(name: str, keys: Iterable[str], projects: Projects) -> dict[str, str]
 
 # ------------------------------------------------------------------------------------------------
 # Where the answer leads to: a hit to its message by a link that lasts, or to its row.
+
+
+class RemoteLinks(Paths):
+    """The addresses of what was found on a server: a reference, and the machine that has it."""
+
+    def hit(self, hit: Hit) -> str:
+        address = urls.of_reference(self.session, hit.ref or str(hit.session_key))
+        sign = "&" if "?" in address else "?"
+        return f"{address}{sign}{urlencode({'origin': getattr(hit, 'origin', '')})}"
 
 
 class Links(Paths):

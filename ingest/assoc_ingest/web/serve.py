@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Lock, Thread, current_thread, main_thread
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from .. import sql
@@ -450,6 +450,73 @@ async def refuse(refused: Refusal, send: Send) -> None:
 
 
 # ------------------------------------------------------------------------------------------------
+# With `--remote`, the pages read from the server of a fleet, and Datasette has an empty database.
+#
+# So the guard, permissions, templates and errors are the same. Pages that need Datasette's tables
+# are not there (`web/__init__`), so nobody sees that they are empty.
+
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Reading(Protocol[T_co]):
+    """What one page reads from a server, in a thread."""
+
+    def run(self) -> T_co:
+        """Return what is read; raise FleetError if the server does not answer."""
+
+    def give_up(self) -> None:
+        """End it, because nobody waits for it any more."""
+
+
+class Remote(Protocol):
+    """A server whose pages are shown."""
+
+    threads: ThreadPoolExecutor
+
+    def start(self, function: Callable[[sqlite3.Connection], T], seconds: float) -> Reading[T]:
+        """Return the reading of what `function` returns; a statement may take so many seconds."""
+
+    def close(self) -> None:
+        """End everything that is being read."""
+
+
+REMOTE_DATABASE = "fleet"
+"""The name of the empty database, which is in all addresses."""
+
+_remote: list[Remote] = []
+
+
+def remote() -> Remote | None:
+    """Return the server whose pages are shown, None for those of a local database."""
+    return _remote[0] if _remote else None
+
+
+@contextmanager
+def reading_from(server: Remote) -> Iterator[None]:
+    """Let every Datasette that starts meanwhile in this process show a server."""
+    _remote.append(server)
+    try:
+        yield
+    finally:
+        _remote.clear()
+        server.close()
+
+
+def serve_remote(server: Remote, options: ServeOptions) -> int:
+    """Serve the pages of a server until a signal ends it, as `serve` does."""
+    if options.watched:
+        raise UsageError("--watch keeps a local database up to date; leave it out with --remote.")
+    with tempfile.TemporaryDirectory(prefix="assoc-ingest-") as place:
+        database = Path(place) / f"{REMOTE_DATABASE}.db"
+        with writing(database):
+            pass
+        with reading_from(server):
+            return serve(database, options)
+
+
+# ------------------------------------------------------------------------------------------------
 # Runs Datasette on the database, for the browser of the user who started it.
 #
 # It listens on this machine only and behind the guard above, with the titles and notes of
@@ -593,6 +660,8 @@ def _check(database: Path, others: Sequence[str]) -> bool:
                 raise UsageError(f"{reason}. Leave it out.")
         if context.params.get("host") != HOST or context.params.get("uds"):
             raise UsageError(_FOREIGN_HOST)
+        if remote() and len(context.params["files"]) > 1:
+            raise UsageError("With --remote, no other databases are served. Leave them out.")
         return context.params.get("get") is not None
 
 

@@ -9,9 +9,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, urlencode
 
+from markupsafe import Markup
+
 from .. import sql
 from ..ask import refs
 from ..ask.refs import KeyMatch, Lines
+from . import serve
 
 if TYPE_CHECKING:
     from datasette.app import Datasette
@@ -32,11 +35,29 @@ EVER = "2000-01-01"
 
 
 class Paths:
-    """The addresses of the pages, tables and reports of one database: `paths` in every template."""
+    """The addresses of the pages, tables and reports of one database: `paths` in every template.
+
+    Those of tables and reports are '' for a server, which has no such pages.
+    """
 
     def __init__(self, datasette: Datasette, database: str) -> None:
         self._urls = datasette.urls
         self._database = database
+        self.is_remote = serve.remote() is not None
+
+    @property
+    def nothing_yet(self) -> Markup:
+        """What to say where there are no conversations at all."""
+        if self.is_remote:
+            return Markup(
+                "This login sees no conversations on the server: nothing has been pushed yet, or "
+                "only for teams that it does not read. The server's owner can change that with "
+                "<code>assoc-ingest remote add-device</code>."
+            )
+        return Markup(
+            "This database contains no conversations yet. "
+            "To fill it, run <code>assoc-ingest sync</code>."
+        )
 
     def page(self, name: str) -> str:
         """Return the address of a page of ours, such as that of a question."""
@@ -61,19 +82,38 @@ class Paths:
     def question(self, name: str, **asked: object) -> str:
         return with_query(self.page(name), asked)
 
+    def blame(self, what: str) -> str:
+        return f"{self.page('blame')}?what={quote(what)}" if not self.is_remote else ""
+
     def usage(self, key: str) -> str:
         return self.report("usage-by-session", session=key)
 
     def table(self, name: str) -> str:
-        return str(self._urls.table(self._database, name))
+        return str(self._urls.table(self._database, name)) if not self.is_remote else ""
+
+    def row(self, table: str, row: object) -> str:
+        return f"{self.table(table)}/{row}" if not self.is_remote else ""
 
     def rows(self, table: str, **asked: object) -> str:
         """Return the address of a table or a view with these filters."""
-        return with_query(self.table(table), asked)
+        return with_query(self.table(table), asked) if not self.is_remote else ""
 
     def report(self, name: str, **asked: object) -> str:
         """Return the address of a report with these parameters."""
+        if self.is_remote:
+            return ""
         return with_query(str(self._urls.query(self._database, PREFIX + name)), asked)
+
+
+def of_reference(path: Callable[[str], str], ref: str) -> str:
+    """Return the address of the page that shows what a reference names: KEY, KEY:12, KEY/2:12."""
+    head, _, line = ref.rpartition(":")
+    if not (head and line.isdecimal()):
+        return path(ref)
+    key, _, file = head.rpartition("/")
+    return (
+        f"{path(key)}?at={file}:{line}" if key and file.isdecimal() else f"{path(head)}?at={line}"
+    )
 
 
 def with_query(path: str, asked: Mapping[str, object]) -> str:
