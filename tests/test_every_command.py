@@ -140,7 +140,8 @@ ELSEWHERE = {
     *("push", "pull"),  # as all of `remote` that needs a server: tests/fleet
     *(f"remote {name}" for name in (
         "init", "migrate", "add-device", "disallow", "adopt", "new-origin", "withdraw", "prune",
-        "index", "reindex",
+        "index", "reindex", "join", "devices", "invite", "quota", "remove-device", "remove-origin",
+        "health", "retention", "erase",
     )),
 }  # fmt: skip
 

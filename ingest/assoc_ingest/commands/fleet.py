@@ -10,7 +10,6 @@ import click
 from ..ask.output import say, write, write_lines, write_objects
 from ..errors import NotFoundError, UsageError
 from ..terminal import many, safe, safe_json, size
-from .administration import SECTIONS
 from .options import (
     asks,
     confirmed,
@@ -368,15 +367,30 @@ _LONGEST = 200
 
 
 class _Sections(click.Group):
-    """A group whose help lists the commands by who needs them."""
+    """A group whose help lists the commands by who needs them.
+
+    Those of administrators are imported when one of them is used or listed.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [str(one.name) for some in self._sections().values() for one in some]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if command := self.commands.get(cmd_name):
+            return command
+        every = (one for some in self._sections().values() for one in some)
+        return next((one for one in every if one.name == cmd_name), None)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        of_administrators = {command for some in SECTIONS.values() for command in some}
-        own = [command for command in self.commands.values() if command not in of_administrators]
-        for heading, commands in {"This machine": own, **SECTIONS}.items():
+        for heading, commands in self._sections().items():
             rows = [(str(one.name), one.get_short_help_str(_LONGEST)) for one in commands]
             with formatter.section(heading):
                 formatter.write_dl(rows)
+
+    def _sections(self) -> dict[str, tuple[click.Command, ...]]:
+        from .administration import SECTIONS
+
+        return {"This machine": tuple(self.commands.values()), **SECTIONS}
 
 
 @click.group(cls=_Sections, context_settings={"help_option_names": ["-h", "--help"]})
@@ -496,9 +510,6 @@ def _install_services(database: Path) -> None:
 
 remote.add_command(allow)
 remote.add_command(disallow)
-for _commands in SECTIONS.values():
-    for _command in _commands:
-        remote.add_command(_command)
 
 
 @remote.command()
