@@ -68,7 +68,7 @@ _REPEATED = (
     *("toolCallRounds", "toolCallResults", "renderedUserMessage", "renderedGlobalContext"),
     *("promptTokens", "outputTokens", "resolvedModel", "summaries", "summary"),
 )
-_MOST_REQUESTS = 250  # that a later line can delete
+_MOST_REQUESTS = 200  # that a later line can delete
 _SHORTEST_ID, _LONGEST_ID = 20, 80  # of a request; shorter ones are not unique
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from ..fields import json_text, leaves, mapping, string, without
-from ..records import BY_META, DECLINED, AgentLink
+from ..records import BY_META, DECLINED, EDIT, AgentLink
 from .chat_reader import ChatReader, Position, actions, image, image_in, patched
 from .reader import JSONObject, whole_value
 from .tokens import Counts
@@ -139,6 +139,10 @@ def _calls_in(result: JSONObject, parts: list[JSONObject]) -> dict[str, list[Any
     return dict(zip(own, calls.values(), strict=True)) if is_older else calls
 
 
+def _object(text: str) -> JSONObject:
+    return mapping((whole_value(text.encode("utf-8", "replace")) or ({},))[0])
+
+
 def _told(part: JSONObject) -> JSONObject:
     """Return what the part of a call tells of its arguments, which come later."""
     data = mapping(part.get("toolSpecificData"))
@@ -158,7 +162,7 @@ class Answers(ChatReader):
     """Reads the answers of a conversation.
 
     `memory` is what later lines need of an answer: the id, time and model of its request, digests
-    of its parts, and its calls: the number of the row of each, and whether it was answered.
+    of its parts, and its calls: the number of the row of each, whether it was answered, and where.
     """
 
     action_of = staticmethod(_action_of)
@@ -181,11 +185,16 @@ class Answers(ChatReader):
         if "response" in value:
             self._parts(parts, memory, first, calls)
         for place, (call, (name, arguments, content)) in enumerate(calls.items()):
-            is_new = call not in memory["calls"]
-            block, is_answered = memory["calls"].get(call, (_HIDDEN + 2 * place, 0))
-            self._uuid = memory.get("id") if is_new else None
-            self._call(memory, call, block, string(name), string(arguments) or "{}", {})
-            self._uuid, memory["calls"][call] = memory.get("id"), (block, is_answered)
+            tool, text = string(name), string(arguments) or "{}"
+            if call not in memory["calls"]:
+                self._call(memory, call, _HIDDEN + 2 * place, tool, text, {})
+            else:  # its part came before: this is what it did not tell
+                block, _, start = memory["calls"][call]
+                self._uuid = None
+                self.row(block, "meta", text, "system")
+                self._uuid = memory.get("id")
+                if self.action_of(tool) == EDIT:
+                    self.add_lines(_object(text), (start, block))
             self._result(memory, call, {}, content)
         for call in memory["calls"] if "result" in value else ():
             self._result(memory, call, {}, "", is_over=True)
@@ -288,12 +297,12 @@ class Answers(ChatReader):
         text: str,
         told: JSONObject,
     ) -> None:
-        given = {**told, **mapping((whole_value(text.encode("utf-8", "replace")) or ({},))[0])}
+        given = {**told, **_object(text)}
         given.update({"file_path": path} if (path := given.get("filePath")) else {})
         self._block = block
         paths = patched(string(given.get("input")) or "", None)
         self.call(name, given, text, call, paths=paths)
-        memory["calls"][call] = (block, 0)
+        memory["calls"][call] = (block, 0, self.start)
 
     def add_lines(self, arguments: JSONObject, position: Position) -> None:
         """Add the lines that came; one tool has a list of replacements."""
@@ -310,7 +319,7 @@ class Answers(ChatReader):
         is_over: bool = False,
     ) -> None:
         """Add the result of a call, as far as its part or the model's copy of it has one."""
-        block, is_answered = memory["calls"].get(call, (0, 1))
+        block, is_answered, start = memory["calls"].get(call, (0, 1, 0))
         if is_answered:
             return
         data, details = self.mapping(part, "toolSpecificData"), mapping(part.get("resultDetails"))
@@ -321,7 +330,7 @@ class Answers(ChatReader):
         rest = (data.get("output"), data.get("result"), content)
         text = next(filter(None, map(_shown, filter(None, (*outputs, *rest)))), "")
         if text or is_declined or is_over or code is not None:
-            self._block, memory["calls"][call] = block + 1, (block, 1)
+            self._block, memory["calls"][call] = block + 1, (block, 1, start)
             self.answer(
                 text,
                 call,
