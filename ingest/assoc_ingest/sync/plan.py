@@ -265,12 +265,17 @@ def _known(connection: sqlite3.Connection | None, only: str | None, report: Repo
     return roots
 
 
+_MOST_PLACES = 15  # that are named; those of extensions are dozens, one for each editor
+
+
 def _nothing_found(looked: list[Path], unread: list[tuple[Path, str]]) -> str:
     inner = directories_in_homes(SOURCES)
-    places = ", ".join(str(path) for path in looked if path.name not in inner)
+    places = [str(path) for path in looked if path.name not in inner]
+    more = len(places) - _MOST_PLACES
+    named = ", ".join(places[:_MOST_PLACES]) + (f" and {more} more places" if more > 0 else "")
     because = "".join(f" Could not read {path}: {why}." for path, why in dict.fromkeys(unread))
     return (
-        f"No home directory of a coding agent found (looked at {places}).{because} "
+        f"No home directory of a coding agent found (looked at {named}).{because} "
         "Give one: assoc-ingest sync PATH"
     )
 
