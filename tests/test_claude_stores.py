@@ -862,6 +862,7 @@ INVENTED = {
     "copilot": {"session.weather_changed/"},
     "copilot_chat": {"1/", "9/", "append/hologram"},
     "cursor": {"bubbleId/3"},
+    "cursor_cli": {"blobs/oracle"},
     "gemini": {"riddle/"},
     "pi": {"tick/", "weather_report/"},
     "goose": {"messages/robot"},

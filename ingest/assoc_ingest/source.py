@@ -47,7 +47,8 @@ class Table(NamedTuple):
     rows: tuple[Table, ...] = ()
     """Tables whose rows follow each row of this one."""
     fields: tuple[str, ...] = ()
-    """Fields of the object in `json` that are read, and no others; none means all of them."""
+    """Fields of the object in `json` that are read, and no others; none means all of them. The
+    object may be in hexadecimal digits."""
     split: str = ""
     """One of these fields: the items of its list are lines of their own, with their number as
     `item`."""

@@ -8,7 +8,8 @@ it: `opencode.db.sql`.
 
 `tests/sources/<source>/source.json` says what the tests of all sources need to know of this one:
 `private`, what is never opened in its home; `expressions`, the texts of `hostile.py` that are worst
-for its regular expressions; `is_called_like_a_word`, that its name is found in any text.
+for its regular expressions; `is_called_like_a_word`, that its name is found in any text;
+`states_no_tokens`, that its agent writes none down.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ from ..source import (
     entry_names,
     entry_path,
     is_entry_key,
+    parts_of,
 )
 from ..sources.reader import whole_value
 from . import tail
@@ -202,7 +203,7 @@ class Entry:
         """
         size = known.size if known is not None else self.size
         time = self.changed_ns
-        return FoundFile((self.path,), self.location, size, time, time, self.fingerprint, 0)
+        return FoundFile(parts_of(self.path), self.location, size, time, time, self.fingerprint, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -671,13 +672,21 @@ def _with_only(table: Table, data: bytes) -> tuple[bytes, list[object]]:
 
     What is no object becomes `null`.
     """
-    found = whole_value(data)
+    found = whole_value(data) or whole_value(_from_hex(data))
     value = found[0] if found is not None else None
     if not isinstance(value, dict):
         return b"null", []
     kept = {field: value[field] for field in table.fields if field in value}
     items = kept.pop(table.split) if isinstance(kept.get(table.split), list) else []
     return orjson.dumps(kept), items
+
+
+def _from_hex(data: bytes) -> bytes:
+    """Return the bytes that hexadecimal digits stand for, nothing for other text."""
+    try:
+        return bytes.fromhex(data.decode("ascii"))
+    except ValueError:
+        return b""
 
 
 def _places(listed: tuple[str, str] | None, data: bytes | None) -> dict[str, int] | None:

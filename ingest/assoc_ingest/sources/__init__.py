@@ -32,6 +32,7 @@ _OWN = {
     "roo": "Roo",
     "cursor": "Cursor",
     "goose": "Goose",
+    "cursor_cli": "CursorCLI",
 }
 """The module and the class of each source; the module is called after the source."""
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from ..files.stores import Store, line_of, list_entries
 from ..files.walk import Root, Walk, recognised, walk
 from ..records import Record
-from ..source import LOG, UNREAD, Claim, Source, entry_path, parts_of
+from ..source import DATABASE, DOCUMENT, LOG, UNREAD, Claim, Source, entry_path, parts_of
 from ..sources import SOURCES
 
 _texts = st.sampled_from(
@@ -61,11 +61,11 @@ class Fixture(NamedTuple):
 
 def fixtures_in(home: Path, name: str) -> Iterator[Fixture]:
     """Yield the files of a home, or the entries of files or of databases, that a source reads."""
-    if any(home.rglob("*.vscdb.sql")):
-        yield from _rows(home)
-        return
     if any(home.glob("*.db.sql")):
         return  # its lines are those of other cases
+    if any(home.rglob("*.db.sql")) or any(home.rglob("*.vscdb.sql")):
+        yield from _rows(home)
+        return
     for root in _roots(home):
         paths = sorted(root.path.rglob("*"))
         yield from _entries(root, [path for path in paths if path.is_file()])
@@ -102,19 +102,24 @@ def _entries(root: Root, files: Sequence[Path]) -> Iterator[Fixture]:
 
 
 def _rows(home: Path) -> Iterator[Fixture]:
-    """Yield the entries of the databases of a home."""
+    """Yield the entries of the databases of a home, and its documents."""
     from .promises import copied
 
     with TemporaryDirectory() as place:
         (root,) = recognised(copied(home.parent, Path(place) / "home"), SOURCES)
+        source = root.source
         for found in walk(root, Walk()):
-            if root.source.layout(found.path) is None:
+            claim = source.claim(found.parts)
+            if claim is not None and source.shape(claim) == DOCUMENT:
+                data = Path(found.location).read_bytes()
+                yield Fixture(home, source, claim, found.path, False, (data,))
+            if claim is None or claim.kind != DATABASE:
                 continue
             for entry in list_entries(Store(root, found.path, found), found)[0] or ():
                 with entry.open() as lines:
                     kept = tuple(filter(None, b"".join(lines()).split(b"\n")))
-                if (claim := root.source.claim(parts_of(entry.path))) is not None:
-                    yield Fixture(home, root.source, claim, entry.path, True, kept)
+                if (claim := source.claim(parts_of(entry.path))) is not None:
+                    yield Fixture(home, source, claim, entry.path, True, kept)
 
 
 @st.composite
