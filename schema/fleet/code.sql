@@ -2311,6 +2311,34 @@ as $$
 declare
     origins constant integer[] := assoc.visible_origins();
 begin
+    if assoc.is_distributed() then -- one question to all nodes for all keys, which no index answers
+        return query
+        with s as materialized (
+            select
+                k.key as of_key,
+                max(s.session_key) filter (where s.session_key < k.key) as nearest_before,
+                min(s.session_key) filter (where s.session_key > k.key) as nearest_after
+            from assoc.sessions s
+            cross join unnest(p_keys) as k (key)
+            where s.origin_id = any (origins)
+            group by k.key
+        ),
+        a as materialized (
+            select
+                k.key as of_key,
+                max(a.agent_key) filter (where a.agent_key < k.key) as nearest_before,
+                min(a.agent_key) filter (where a.agent_key > k.key) as nearest_after
+            from assoc.subagents a
+            cross join unnest(p_keys) as k (key)
+            where a.origin_id = any (origins)
+            group by k.key
+        )
+        select k.key, s.nearest_before, s.nearest_after, a.nearest_before, a.nearest_after
+        from unnest(p_keys) as k (key)
+        left join s on s.of_key = k.key
+        left join a on a.of_key = k.key;
+        return;
+    end if;
     foreach key in array coalesce(p_keys, '{}') loop
         select max(s.session_key) into before
         from assoc.sessions s
