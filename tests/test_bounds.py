@@ -68,7 +68,7 @@ OURS = {
     "sql._quoted_or_parameter", "web.pages._optional", "web.reports._parameter",
     "fleet.search._token", "web.reports._default", "upkeep.verify._SYNCED",
     # Only the views of our own schema.
-    "mcp.index._create_view", "fleet.server._creation",
+    "mcp.index._create_view", "fleet.server._creation", "fleet.server._quote",
     # Only the columns of our own schema, and names of files, which systems bound.
     "upkeep.recover._PART", "upkeep.recover._PARTS", "upkeep.restore._no_name_on_windows",
 }  # fmt: skip

@@ -17,7 +17,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from tests.support.cases import CASES, DEMO, home_of, told_by_sources
+from tests.support.cases import CASES, home_of, told_by_sources
 from tests.support.cases import SOURCES as FOLDERS
 from tests.support.child import Child
 from tests.support.writing import PROJECT, SESSION, user, write, write_bytes
@@ -107,10 +107,8 @@ def assert_never_opened(
     connection.close()
 
 
-HOMES = [(str(FOLDERS / case / "home"), case.split("/")[0]) for case in CASES]
-HOMES += [(str(home), home.name) for home in sorted(DEMO.iterdir())]
 SLOW = pytest.mark.slow
-ONE_EACH = {kind: home for home, kind in reversed(HOMES)}
+ONE_EACH = {case.split("/")[0]: case for case in reversed(CASES)}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="of POSIX systems only")
@@ -120,7 +118,7 @@ ONE_EACH = {kind: home for home, kind in reversed(HOMES)}
 def test_no_command_opens_what_is_private_in_a_home(
     kind: str, place: Path, fresh: Fresh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = Path(shutil.copytree(ONE_EACH[kind], place / "home"))
+    home = home_of(ONE_EACH[kind], place)
     sources = [root.source for root in recognised(home, SOURCES) if root.path == home]
     read = {path for path in EVERYTHING if any(claim_at(source, path) for source in sources)}
     assert_never_opened(EVERYTHING - read, home, fresh(), monkeypatch)
@@ -134,7 +132,7 @@ def test_no_command_opens_what_is_private_to_one_of_the_systems_that_share_a_hom
 ) -> None:
     home = place / "home"
     for kind in kinds:
-        shutil.copytree(ONE_EACH[kind], home, dirs_exist_ok=True)
+        shutil.copytree(FOLDERS / ONE_EACH[kind] / "home", home, dirs_exist_ok=True)
     with pytest.raises(AmbiguousHomeError):
         recognised(home, SOURCES)
     database = fresh()
@@ -224,7 +222,7 @@ STRACE = shutil.which("strace")
 @pytest.mark.skipif(STRACE is None, reason="needs strace")
 @pytest.mark.parametrize("kind", ["claude", "ccinsights"])
 def test_the_system_sees_nothing_private_opened(kind: str, place: Path) -> None:
-    home = Path(shutil.copytree(ONE_EACH[kind], place / "home"))
+    home = home_of(ONE_EACH[kind], place)
     planted = plant(home, PRIVATE[kind])
     trace = place / "trace"
     environment = {**os.environ, "ASSOC_INGEST_DB": str(place / "index.db"), "HOME": str(place)}

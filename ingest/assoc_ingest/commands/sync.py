@@ -171,7 +171,7 @@ def _chosen(context: click.Context, _: click.Parameter, value: str | None) -> st
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def service() -> None:
-    """Install `watch`, and `push --watch`, as user services (systemd, launchd).
+    """Run `watch` and `push` as user services (systemd, launchd).
 
     print shows the systemd unit or launchd agent, install writes and starts it, uninstall stops and
     removes it.
