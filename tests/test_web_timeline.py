@@ -200,6 +200,22 @@ def test_waiting_for_a_person_is_not_work(site: Callable[[Fill], Site]) -> None:
     assert said == ["3 min", "1 min"]  # so does the prompt on the page of the conversation
 
 
+def test_a_subagent_that_waits_for_a_person_is_not_in_the_turns(
+    site: Callable[[Fill], Site],
+) -> None:
+    def fill(rows: Rows) -> None:
+        session, file = rows.session(KEY)
+        rows.message(file, "prompt", "Dig", timestamp=at(0))
+        rows.message(file, "text", "Dug.", timestamp=at(60))
+        agent = rows.add("subagents", agent_key="a1", session_id=session, session_key=KEY,
+                         source_id=rows.source, message_count=2)  # fmt: skip
+        own = rows.file("agent-a1.jsonl", kind="subagent", session_id=session, subagent_id=agent)
+        rows.call(own, "Bash", {"command": "dig"}, "no", status="declined", subagent_id=agent,
+                  session_id=session, started_at=at(1), ended_at=at(31))  # fmt: skip
+
+    assert site(fill).get(HERE).status == 200
+
+
 def test_a_pause_takes_no_more_room_than_a_gap() -> None:
     spans = [Span(0, 10, "a", ""), Span(1_000_000, 1_000_010, "b", "")]
     first, second = conversation.lane(Axis(spans), spans)

@@ -1495,7 +1495,7 @@ class _TimelineReader:
             links = [("The timeline from the beginning", f"{self._here}/timeline")]
             raise PageError(404, f"The timeline has no page {number:,}.", links)
         calls = self._ask("timeline_calls")
-        own = [row for row in calls if row["subagent_id"] is None and row["file_id"] in self._ranks]
+        own = self._own(calls)
         turns = self._turns(prompts, first, TURNS)
         starts = [one[:2] for one in prompts[first : first + TURNS]]
         if not first and (before := self._before(own, starts)):
@@ -1525,7 +1525,8 @@ class _TimelineReader:
         turns = self._turns(prompts, first, behind - first)
         starts = [one[:2] for one in prompts[first:behind]]
         end = prompts[behind][:2] if behind < len(prompts) else None
-        for _ in self._calls(self._ask("timeline_calls", waits=1), turns, starts, end):
+        waits = self._own(self._ask("timeline_calls", waits=1))
+        for _ in self._calls(waits, turns, starts, end):
             pass  # it notes in the turns when they waited
         used = self._used(starts, end)
         rate = rates(self._connection) if any(row["partial"] for row in chain(*used)) else None
@@ -1596,6 +1597,11 @@ class _TimelineReader:
             self._connection, f"pages/{query}", session=session, limit=_MOST_READ, **more
         )
         return rows.fetchall()
+
+    def _own(self, calls: Iterable[sqlite3.Row]) -> list[sqlite3.Row]:
+        """Return the calls of the conversation itself, without those of its subagents."""
+        ranks = self._ranks
+        return [row for row in calls if row["subagent_id"] is None and row["file_id"] in ranks]
 
     def _order(self, row: sqlite3.Row) -> LineOrder:
         return self._ranks[row["file_id"]], row["byte_offset"]
