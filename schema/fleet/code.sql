@@ -1072,7 +1072,7 @@ begin
         perform set_config('citus.enable_ddl_propagation', 'off', true);
     end if;
     foreach name in array array_remove(assoc.placed_tables(), 'messages') || assoc.keyed_tables()
-        || array['files', 'origin_states']
+        || array['origins', 'files', 'origin_states']
     loop
         if assoc.is_distributed() then
             select
@@ -1266,7 +1266,7 @@ create view assoc_read.sources as
 select
     kind, root, first_synced_at, last_synced_at, gone_at, cleanup_period_days, label, is_agent,
     lists_sessions, retention_days,
-    (select o.label from assoc.origins o where o.origin_id = s.origin_id) as machine,
+    (select o.label from assoc_rows.origins o where o.origin_id = s.origin_id) as machine,
     assoc_read.id(origin_id, source_no) as id,
     origin_id
 from assoc_rows.sources s
