@@ -16,9 +16,9 @@ from ..paths import is_directory, is_file
 from ..terminal import is_terminal
 from .options import (
     database_option,
-    filter_option,
     project_option,
     reading,
+    repositories,
     sessions,
 )
 
@@ -102,7 +102,11 @@ _INDEXES = ("html", "md")
 @click.command()
 @click.argument("session", required=False, shell_complete=sessions)
 @project_option("Export all conversations of this project")
-@filter_option("repository")
+@click.option(
+    "--repository",
+    shell_complete=repositories,
+    help="Export all conversations of this repository, with all its clones and worktrees.",
+)
 @click.option(
     "--format",
     "form",

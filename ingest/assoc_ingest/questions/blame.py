@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from ..ask.filters import Filters, projects_in
 from .question import NOTED, Field, FilterFields, Reader, Size, question
 
 if TYPE_CHECKING:
     from ..ask.blame import Conversation
     from ..ask.blame import Question as Wanted
+    from ..ask.filters import Filters
     from ..ask.refs import Names
 
 
@@ -155,6 +155,7 @@ def _is_pull_request(text: str) -> bool:
 def _wanted(reader: Reader, what: str, line: int | None, filters: Filters) -> Wanted:
     """Say where relative paths begin, in a given project or here, and where git may be asked."""
     from ..ask.blame import Question, directories_of, directory_of
+    from ..ask.filters import projects_in
     from ..paths import here
 
     if reader.is_limited:

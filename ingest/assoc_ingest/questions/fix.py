@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from ..ask.filters import Filters, projects_in
 from ..errors import UsageError
 from .how import Form, how
 from .question import Field, FilterFields, Reader, Size, question
@@ -14,6 +13,7 @@ from .question import Field, FilterFields, Reader, Size, question
 if TYPE_CHECKING:
     import sqlite3
 
+    from ..ask.filters import Filters
     from ..ask.fix import FoundError
     from ..ask.refs import Names
 
@@ -190,6 +190,7 @@ def fix(
 
 
 def _fixes(reader: Reader, error: str, filters: Filters) -> Fixes:
+    from ..ask.filters import projects_in
     from ..ask.fix import fixes_of
     from ..ask.refs import Names
 

@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from ..ask.filters import Filters, projects_in
 from .question import Field, FilterFields, Reader, Size, question
 
 if TYPE_CHECKING:
     from ..ask import how as asked
+    from ..ask.filters import Filters
     from ..ask.refs import Names
 
 _LONGEST = 500  # letters of a command
@@ -102,6 +102,7 @@ def how(
       assoc-ingest how pytest
       assoc-ingest how npm run build
     """
+    from ..ask.filters import projects_in
     from ..ask.how import MOST_CALLS, forms_of
     from ..ask.refs import Names
 
