@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -258,6 +260,32 @@ def test_a_query_that_takes_too_long_is_one_sentence(fleet: Fleet) -> None:
     with pytest.raises(FleetError, match="took too long"):
         reading.run()
     pool.close()
+
+
+_HUGE = """
+import sys
+from assoc_ingest.fleet.connect import bounded
+from assoc_ingest.fleet.pages import Pool
+
+pool = Pool(sys.argv[1])
+with bounded():
+    for query in ("select repeat('x', 300000000)", "select 'small'"):
+        reading = pool.start(lambda connection: connection.execute(query).fetchone()[0], 60)
+        try:
+            print(pool.threads.submit(reading.run).result())
+        except Exception as error:
+            print(type(error).__name__, error)
+pool.close()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of memory")
+def test_an_answer_that_takes_too_much_memory_is_one_sentence_and_no_end(fleet: Fleet) -> None:
+    command = [sys.executable, "-c", _HUGE, fleet.destination]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    first, second = run.stdout.splitlines()
+    assert first.startswith("FleetError The answer of the server takes more than")
+    assert second == "small"
 
 
 @pytest.mark.parametrize(

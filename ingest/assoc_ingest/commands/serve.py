@@ -214,9 +214,11 @@ def serve(
     chosen = web.ServeOptions(port, watched, opened, others)
     if not remote:
         raise click.exceptions.Exit(web.serve(database, chosen))
-    from ..fleet.connect import destination_of
-    from ..fleet.pages import Pool
+    from ..fleet.connect import bounded, destination_of
+    from ..fleet.pages import CONNECTIONS, Pool
     from ..fleet.search import central
 
     central(database).close()  # a wrong destination or password is told now, not by each page
-    raise click.exceptions.Exit(web.serve_remote(Pool(destination_of(database)), chosen))
+    with bounded(CONNECTIONS):
+        code = web.serve_remote(Pool(destination_of(database)), chosen)
+    raise click.exceptions.Exit(code)

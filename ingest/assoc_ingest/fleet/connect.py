@@ -196,11 +196,12 @@ def shown(destination: str) -> str:
 
 
 @contextmanager
-def bounded() -> Iterator[None]:
-    """Limit what this process may take in addition, where Linux can; raise FleetError at it.
+def bounded(answers: int = 1) -> Iterator[None]:
+    """Limit what this process may take for so many answers at once, where Linux can.
 
     What a server states and sends is read by libpq before anybody can look at it, and what follows
-    from it may be a thousand times as large: a line of braces becomes a million objects.
+    from it may be a thousand times as large: a line of braces becomes a million objects. Raises
+    FleetError at the limit.
     """
     if sys.platform != "linux":
         yield
@@ -210,7 +211,7 @@ def bounded() -> Iterator[None]:
     fail_within_limits()
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[5])
-    limit = pages * resource.getpagesize() + MOST_MEMORY
+    limit = pages * resource.getpagesize() + answers * MOST_MEMORY
     if all(other == resource.RLIM_INFINITY or limit < other for other in (soft, hard)):
         resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
     try:

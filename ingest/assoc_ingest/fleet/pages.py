@@ -22,7 +22,7 @@ from .search import Central
 from .server import MOST_OF_A_FRAME
 
 _T = TypeVar("_T")
-_CONNECTIONS = 4
+CONNECTIONS = 4
 
 
 class Pages(Central):
@@ -43,7 +43,7 @@ class Pool:
         self._destination = destination
         self._own = local()
         self._open: set[Pages] = set()
-        self.threads = ThreadPoolExecutor(_CONNECTIONS, "fleet")
+        self.threads = ThreadPoolExecutor(CONNECTIONS, "fleet")
 
     def start(self, function: Callable[[sqlite3.Connection], _T], seconds: float) -> Call[_T]:
         """Return the call of a function with a connection, which is yet to be run in a thread."""
