@@ -62,6 +62,7 @@ def test_the_server_has_the_columns_of_the_description(database: Any) -> None:
 
 STAY = {
     "agents": {"file_id"},
+    "archive": {"id", "codec"},
     "files": {
         *("inode", "device", "mtime_ns", "ctime_ns"),
         *("head_hash", "tail_hash", "prefix_crc", "context"),
