@@ -791,6 +791,9 @@ class Lists(RuleBasedStateMachine):
     What is gone cannot be seen by a sync from scratch. So the oracle first sees lists that name
     everything that was ever named, as it was said last; then the lists as they were when they were
     last whole; and then what lies there now. Whatever the history was, the tables end as with that.
+
+    If a list names something several times, the oracle hears all of it: one table has what the
+    first of them says, another one of the same list what the last says.
     """
 
     template: Path
@@ -801,7 +804,7 @@ class Lists(RuleBasedStateMachine):
         self.place = Place(self.directory, Path(shutil.copy(self.template, self.directory / "db")))
         self.there: dict[str, list[Said] | None] = {}  # None: broken
         self.whole: dict[str, list[Said]] = {}
-        self.said: dict[str, dict[tuple[str, int], str]] = {}
+        self.said: dict[str, dict[tuple[str, int], list[str]]] = {}
 
     def teardown(self) -> None:
         if hasattr(self, "directory"):
@@ -885,7 +888,7 @@ class Lists(RuleBasedStateMachine):
             place = Path(directory)
             oracle = Place(place, Path(shutil.copy(self.template, place / "db")))
             ever = {
-                name: [(key, word) for (key, _), word in sorted(said.items())]
+                name: [(key, word) for (key, _), words in sorted(said.items()) for word in words]
                 for name, said in self.said.items()
             }
             for stage in (ever, self.whole, self.there):
@@ -899,16 +902,12 @@ class Lists(RuleBasedStateMachine):
             assert_same(_comparable(self.place.database), _comparable(oracle.database))
 
 
-def _numbered(kind: List, said: list[Said]) -> dict[tuple[str, int], str]:
-    """Return what a list says of each of its entries, by name and place among equals."""
-    found: dict[tuple[str, int], str] = {}
+def _numbered(kind: List, said: list[Said]) -> dict[tuple[str, int], list[str]]:
+    """Return all that a list says of each of its entries, by name and place among equals."""
+    found: dict[tuple[str, int], list[str]] = {}
     counts: Counter[str] = Counter()
-    is_last = kind.table == "session_entries"
-    is_last = is_last or kind.table == "tasks"
     for name, word in said:
-        key = name, counts[name] if kind.has_equals else 0
-        if is_last or key not in found:
-            found[key] = word
+        found.setdefault((name, counts[name] if kind.has_equals else 0), []).append(word)
         counts[name] += 1
     return found
 
@@ -928,6 +927,23 @@ def _comparable(database: Path) -> Dump:
         if file["path"] in lost:
             file["issue_count"] = file["line_count"] = None
     return shown
+
+
+def test_what_a_list_named_twice_and_no_longer_names_is_as_it_was_said(
+    template: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worktrees of a list have what is said of them first, its conversations what is last."""
+    monkeypatch.setattr(f"{__name__}.event", lambda _: None)  # there is no test of Hypothesis
+    monkeypatch.setattr(Lists, "template", template, raising=False)
+    lists = Lists()
+    lists.start()
+    try:
+        lists.write(name="worktrees", said=[("c", "two"), ("c", "one")])
+        lists.compare()
+        lists.write(name="worktrees", said=[("a", "one")])
+        lists.compare()
+    finally:
+        lists.teardown()
 
 
 @pytest.mark.slow

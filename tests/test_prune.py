@@ -26,8 +26,13 @@ from tests.support.writing import (
 from tests.test_incremental_equals_full import BROKEN, DOCUMENTS, Homes, comparable, some_lines
 
 from assoc_ingest.errors import UsageError
+from assoc_ingest.files.changes import replay
 from assoc_ingest.files.exclusions import LEFT_OUT
-from assoc_ingest.files.walk import Root, Walk, recognised, walk
+from assoc_ingest.files.stores import opened
+from assoc_ingest.files.tail import pieces
+from assoc_ingest.files.walk import FoundFile, Root, Walk, recognised, walk
+from assoc_ingest.records import Issue
+from assoc_ingest.source import LOG
 from assoc_ingest.sources import SOURCES
 from assoc_ingest.sync.run import sync
 from assoc_ingest.testing.dump import assert_as_rebuilt, assert_same, check, connect, dump
@@ -191,7 +196,17 @@ def leave_no_trace(homes: list[Path], fresh: Callable[[], Path], place: Path) ->
 
 
 def has_files(roots: set[Root]) -> bool:
-    return any(root.source.claim(found.parts) for root in roots for found in walk(root, Walk()))
+    return any(is_of(root, found) for root in roots for found in walk(root, Walk()))
+
+
+def is_of(root: Root, found: FoundFile) -> bool:
+    """Is a file one of the source? A log of any name can be another program's, or empty."""
+    claim = root.source.claim(found.parts)
+    if claim is None or root.source.shape(claim) != LOG:
+        return claim is not None
+    with opened(found.location) as descriptor:
+        stretches = list(replay(root.source, claim, pieces(descriptor)))
+    return any(not isinstance(record, Issue) for each in stretches for record in each.records)
 
 
 # -- what is chosen, and what is said ------------------------------------------------------------

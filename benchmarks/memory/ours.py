@@ -137,7 +137,7 @@ def _found(reader: Reader, case: Case) -> Case:
 
 def _blamed(reader: Reader, case: Case) -> Case:
     try:
-        answer = blame.ask(reader, what=case.query, line=case.line)
+        answer = blame.ask(reader, **blame.arguments({"what": case.query, "line": case.line}))
     except AssocIngestError:  # it means several things, or git does not know it
         return replace(case, found=())
     claims = sum(one.grade in _CLAIMS for one in answer.items)
@@ -145,7 +145,7 @@ def _blamed(reader: Reader, case: Case) -> Case:
 
 
 def _fixed(reader: Reader, case: Case) -> Case:
-    answer = fix.ask(reader, error=case.query)
+    answer = fix.ask(reader, **fix.arguments({"error": case.query}))
     if not answer.items:
         return replace(case, found=())
     first = answer.items[0]

@@ -241,9 +241,10 @@ def messages_around(conversation: Conversation, line: Line, before: int, after: 
         after=earlier[before] if has_earlier else None, until=later[after] if has_later else None
     )
     marks = frozenset(row["id"] for row in rows)
-    return Excerpt(
+    excerpt = Excerpt(
         (part,), subagent, marks, is_cut_before=has_earlier, is_cut_behind=has_later, line=line
     )
+    return _with_subagents(excerpt, rows)
 
 
 def selections(
@@ -253,8 +254,10 @@ def selections(
 
     What a person typed goes before the errors of its turn where `context` is given.
     """
+    by_id = {one.id: one for one in conversation.subagents}
     for part in excerpt.parts:
-        yield excerpt.subagent, selected(conversation, part, options, context=context)
+        inside = by_id.get(part.subagent) if part.subagent is not None else None
+        yield inside or excerpt.subagent, selected(conversation, part, options, context=context)
     for subagent in subagents(conversation, excerpt) if not options.prompts else ():
         for part in conversation.parts(subagent):
             yield subagent, selected(conversation, part, options, context=context)
@@ -346,16 +349,27 @@ def _around(conversation: Conversation, line: Line, context: int | None) -> Exce
         is_whole=after is None and until is None,
         line=line,
     )
-    return excerpt if context is not None else _bounded(conversation, excerpt, anchor)
+    bounded = excerpt if context is not None else _bounded(conversation, excerpt, anchor)
+    return _with_subagents(bounded, rows)
 
 
 def _part(
     conversation: Conversation, line: Line, rows: Sequence[sqlite3.Row]
 ) -> tuple[Part, Subagent | None]:
-    """Return the file of a line, and the subagent in which the line is."""
-    inside = next((row["subagent_id"] for row in rows if row["subagent_id"] is not None), None)
-    subagent = next((one for one in conversation.subagents if one.id == inside), None)
-    return Part(line.file.path, line.file.id, inside), subagent
+    """Return the file of a line, and the subagent in which all of the line is."""
+    inside = {row["subagent_id"] for row in rows}
+    only = inside.pop() if len(inside) == 1 else None
+    subagent = next((one for one in conversation.subagents if one.id == only), None)
+    return Part(line.file.path, line.file.id, only), subagent
+
+
+def _with_subagents(excerpt: Excerpt, rows: Sequence[sqlite3.Row]) -> Excerpt:
+    """Return an excerpt of a line that has messages of several, with a part for each of them."""
+    (part,) = excerpt.parts
+    others = dict.fromkeys(row["subagent_id"] for row in rows if row["subagent_id"])
+    if part.subagent is not None or not others:
+        return excerpt
+    return replace(excerpt, parts=(part, *(part._replace(subagent=one) for one in others)))
 
 
 def _bounded(conversation: Conversation, excerpt: Excerpt, anchor: Place) -> Excerpt:

@@ -275,7 +275,7 @@ def _read_entry(work: Work, lines: Lines, packer: Packer) -> Iterator[Step]:
         prefix = prefix.extended(data)
         if prefix.offset <= _HELD:
             held.append(data)
-    if not prefix.offset:
+    if not prefix.offset and not (work.entry and work.entry.may_be_empty):
         return  # it vanished since it was listed; the next sync marks it as gone
     work = replace(work, found=work.found._replace(size=prefix.offset))
     known = work.known

@@ -195,6 +195,8 @@ class Entry:
     changed_ns: int
     fingerprint: int
     open: Callable[[], AbstractContextManager[Lines]]
+    may_be_empty: bool = False
+    """It is there even if it has no lines: its files are. In a database, it has vanished then."""
 
     def found(self, known: KnownFile | None) -> FoundFile:
         """Return the entry as if it were a file that the walk has found.
@@ -277,6 +279,7 @@ class Store:
                 max((max(found.mtime_ns, found.ctime_ns) for _, found in members), default=1),
                 fingerprint_of((found.path, *_stat(found)) for _, found in members),
                 partial(_open_files, members, entry.lines),
+                may_be_empty=True,
             )
 
 
@@ -498,9 +501,10 @@ def _reading(location: str) -> Iterator[tuple[sqlite3.Connection, Callable[[], N
             yield connection, check
         finally:
             connection.close()
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         check()  # what was written meanwhile looks damaged
-        if is_damage(error):
+        # SQLite's message quotes the damaged text, which Python cannot always decode.
+        if isinstance(error, UnicodeDecodeError) or is_damage(error):
             raise _UnknownError(NOT_SQLITE) from error
         raise _BusyError from error
 

@@ -565,8 +565,10 @@ def _part(
     if excerpt.subagent is not None:
         yield ""
     yield from _left_out(excerpt.earlier, excerpt.is_cut_before, "earlier", look)
-    for part in excerpt.parts:
-        yield from page.messages(excerpts.selected(conversation, part, options))
+    for subagent, messages in excerpts.selections(conversation, excerpt, options):
+        if subagent is not None and excerpt.subagent is None:
+            yield from page.rule(facts_of(subagent))
+        yield from page.messages(messages)
     yield from _left_out(excerpt.later, excerpt.is_cut_behind, "later", look)
 
 

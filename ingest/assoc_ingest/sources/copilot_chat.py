@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from ..fields import is_count, mapping, string, without
+from ..fields import is_count, json_text, mapping, string, without
 from ..records import Context as Fact
 from ..records import ProjectEntry, Record, Superseded
 from ..source import DOCUMENT, LOG, Claim, Context, Line, Listing, Recognition
@@ -113,6 +113,8 @@ class Chat(Answers):
         at: Any = value.get("i")
         self.begin({}, is_message=None)
         self._gone = set()
+        for odd in (step for step in path if not isinstance(step, str | int)):
+            self._expect(False, "k[]", odd)
         if kind == 0:
             self.take_all(mapping(new), "v", "requests")
         elif path == ["requests"]:
@@ -123,16 +125,18 @@ class Chat(Answers):
                 self.context.update(count=count - behind, requests=requests[:-behind], last={})
             self._requests(as_list(new), {"kind": kind, "i": at}, "v")
         else:
+            field = string(path[-1]) if path else None
             if path == ["customTitle"]:
                 self.fact("ai_title", string(new))
-            elif path[:2] == ["requests", count - 1] and len(path) == 3:
+            elif count and path[:2] == ["requests", count - 1] and field and len(path) == 3:
                 known = self.context["last"].get("count", 0) if kind == 2 else 0
                 memory = {"calls": {}, **self.context["last"]}
                 memory["calls"] = {**memory["calls"]}
                 self._uuid, self._moment = memory.get("id"), memory.get("time")
-                self.take_answer({path[2]: new}, memory, min(at, known) if is_count(at) else known)
+                self.take_answer({field: new}, memory, min(at, known) if is_count(at) else known)
                 self.context["last"] = memory
-            rest = _bare({str(path[-1]): new} if path and path[0] != "inputState" else {})
+            is_kept = path and path[0] != "inputState"
+            rest = _bare({field or json_text(path[-1]): new} if is_kept else {})
             self.keep_rest({**rest, "k": path, "kind": self.type_of(value, "")[0]}, ())
 
     def take_all(self, value: JSONObject, *keys: str) -> None:

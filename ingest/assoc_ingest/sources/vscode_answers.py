@@ -95,15 +95,15 @@ def _shown(value: object, depth: int = 0) -> str:
     if not value or isinstance(value, str):
         return string(value) or ""
     if isinstance(value, list):
-        return "\n".join(filter(None, (_shown(item, depth) for item in value)))
+        items = value if depth < _DEEPEST else ()
+        return "\n".join(filter(None, (_shown(item, depth + 1) for item in items)))
     block = mapping(value)
     if block.get("isText") is False:
         return image(block.get("mimeType"), block.get("value"))
-    text = string(block.get("text")) or image_in(block)
-    if text or depth >= _DEEPEST:
-        return text or ""
+    if text := string(block.get("text")) or image_in(block):
+        return text
     inner = (block.get("children"), block.get("node"), block.get("value"))
-    return _shown([item for item in inner if item], depth + 1)
+    return _shown([item for item in inner if item], depth)
 
 
 def attached(variable: JSONObject) -> str:
