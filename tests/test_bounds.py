@@ -244,8 +244,8 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     "web.frame._address": ("addresses", "slashes"),
     "web.frame._number": ("digits", "dashes"),
     "web.serve._host": ("brackets", "digits"),
-    "web.conversation._not_of_name": ("dashes", "wide letters"),
-    "web.conversation._place": ("digits", "dots"),
+    "web.download._not_of_name": ("dashes", "wide letters"),
+    "web.address._place": ("digits", "dots"),
     "fields._stored_form": ("digits", "dashes"),
     **{k: texts for told in told_by_sources("expressions").values() for k, texts in told.items()},
 }  # fmt: skip

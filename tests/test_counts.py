@@ -59,7 +59,7 @@ from assoc_ingest.questions.show import show
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.testing.dump import assert_same, check, dump
-from assoc_ingest.web.conversation import Mapper, Stretch
+from assoc_ingest.web.map import Mapper, Stretch
 
 ELSEWHERE = TRANSCRIPT.replace("-srv-demo", "-srv-other")
 COUNTS = (

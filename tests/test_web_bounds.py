@@ -19,8 +19,9 @@ from tests.support.reading import index
 from tests.support.rows import AT, Rows
 from tests.support.web import Page, Site
 
-from assoc_ingest.web import conversation, conversations, html, pages, project
+from assoc_ingest.web import conversations, html, pages, project
 from assoc_ingest.web.html import Budget
+from assoc_ingest.web.map import MAP_LINES
 
 pytestmark = [
     pytest.mark.slow,
@@ -414,7 +415,7 @@ def test_a_map_and_a_timeline_have_an_end_whatever_is_on_them(site: Callable[[Fi
 
     def shows_a_map(page: Page, words: str) -> None:
         named = page.text.partition('class="ai-map"')[2].partition("</nav>")[0]
-        assert named.count("<li") == 4 * conversation.MAP_LINES
+        assert named.count("<li") == 4 * MAP_LINES
         assert len(named) < 200_000
 
     def shows_lanes(page: Page, words: str) -> None:

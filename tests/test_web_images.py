@@ -19,7 +19,8 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web import conversation, html
+from assoc_ingest.web import html
+from assoc_ingest.web import image as image_page
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -89,12 +90,12 @@ def test_an_image_that_is_too_large_is_text(
 ) -> None:
     site = Site(database)
     (address, *_) = addresses(site)
-    for module in (conversation, html):
+    for module in (image_page, html):
         monkeypatch.setattr(module, "LARGEST", 10)
     assert addresses(site) == []
     assert f"[image image/png {len(png())} bytes]" in site.get(HERE).words
     assert "too large" in told(site, address)
-    monkeypatch.setattr(conversation, "_LONGEST_LINE", 10)
+    monkeypatch.setattr(image_page, "_LONGEST_LINE", 10)
     assert "too long" in told(site, address)
 
 

@@ -33,7 +33,7 @@ from tests.support.writing import (
 from assoc_ingest.files import archive
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web.conversation import PAGE
+from assoc_ingest.web.paging import PAGE
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 

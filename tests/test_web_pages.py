@@ -35,7 +35,7 @@ from assoc_ingest.questions.stats import stats
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web import html
-from assoc_ingest.web.conversation import PAGE
+from assoc_ingest.web.paging import PAGE
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 

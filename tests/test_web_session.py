@@ -24,9 +24,9 @@ from assoc_ingest import terminal
 from assoc_ingest.ask import query as query_parser
 from assoc_ingest.ask.excerpt import Marker
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web import conversation
 from assoc_ingest.web import html as marks
-from assoc_ingest.web.conversation import PAGE
+from assoc_ingest.web import map as conversation_map
+from assoc_ingest.web.paging import PAGE, Begin, Paging
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -180,10 +180,10 @@ def test_the_map_of_a_very_long_conversation_is_short_and_says_what_is_left_out(
     for address, before, behind in ((HERE, 0, 400), (f"{HERE}?_end=1", 400, 0)):
         page = filled.get(address)
         shown = parts(page)
-        assert len(shown["Prompts"]) == len(shown["Errors"]) == conversation.MAP_LINES
+        assert len(shown["Prompts"]) == len(shown["Errors"]) == conversation_map.MAP_LINES
         assert ("400 earlier" in page.words) == bool(before)
         assert ("400 later" in page.words) == bool(behind)
-    monkeypatch.setattr(conversation, "_MOST_READ", 300)
+    monkeypatch.setattr(conversation_map, "MOST_READ", 300)
     page = filled.get(HERE)
     assert "too long for a complete map" in page.words
 
@@ -211,9 +211,9 @@ def test_the_page_before_a_file_is_the_end_of_the_file_before(tmp_path: Path) ->
             rows.message(file, "prompt", "last")
         last = rows.all(f"select max(byte_offset) from messages where file_id = {files[0]}")
         rows.connection.row_factory = sqlite3.Row
-        paging = conversation.Paging(rows.connection, files, None)
-        assert paging.before(conversation.Begin(2, None)) == (files[0], last[0], 0)
-        assert paging.before(conversation.Begin(1, None)) is None
+        paging = Paging(rows.connection, files, None)
+        assert paging.before(Begin(2, None)) == (files[0], last[0], 0)
+        assert paging.before(Begin(1, None)) is None
 
 
 @pytest.mark.slow

@@ -28,8 +28,8 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.sync.run import sync
-from assoc_ingest.web import conversation
-from assoc_ingest.web.conversation import Axis, Span
+from assoc_ingest.web import timeline
+from assoc_ingest.web.timeline import Axis, Span
 
 pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
 
@@ -103,7 +103,7 @@ def test_a_long_conversation_has_a_timeline_of_several_pages(
 ) -> None:
     def fill(rows: Rows) -> None:
         _, file = rows.session(KEY)
-        for number in range(conversation.TURNS + 5):
+        for number in range(timeline.TURNS + 5):
             rows.message(file, "prompt", f"question {number}.", timestamp=at(number))
             for second in range(40):
                 rows.call(file, "Bash", {"command": "dig"}, "dug",
@@ -111,7 +111,7 @@ def test_a_long_conversation_has_a_timeline_of_several_pages(
 
     filled = site(fill)
     first, second = filled.get(f"{HERE}/timeline"), filled.get(f"{HERE}/timeline?page=2")
-    assert first.text.count("<tr><td") == conversation.TURNS
+    assert first.text.count("<tr><td") == timeline.TURNS
     assert second.text.count("<tr><td") == 5
     assert "question 50." in second.words
     assert first.links("timeline?page=2")
@@ -218,16 +218,16 @@ def test_a_subagent_that_waits_for_a_person_is_not_in_the_turns(
 
 def test_a_pause_takes_no_more_room_than_a_gap() -> None:
     spans = [Span(0, 10, "a", ""), Span(1_000_000, 1_000_010, "b", "")]
-    first, second = conversation.lane(Axis(spans), spans)
+    first, second = timeline.lane(Axis(spans), spans)
     assert first.width == pytest.approx(second.width, rel=0.01)
     assert second.x - first.width < 10
-    assert second.x + second.width == pytest.approx(conversation.WIDTH)
+    assert second.x + second.width == pytest.approx(timeline.WIDTH)
 
 
 @pytest.mark.slow
 def test_bars_that_cannot_be_told_apart_are_one_and_what_failed_is_seen() -> None:
     spans = [Span(n, n + 1, "x", "", is_bad=n == 5_000) for n in range(10_000)]
-    bars = conversation.lane(Axis(spans), spans)
+    bars = timeline.lane(Axis(spans), spans)
     assert [bar.others for bar in bars] == [9_998, 0]
     assert [bar.is_bad for bar in bars] == [False, True]
     assert bars[1].width >= 2
@@ -235,6 +235,6 @@ def test_bars_that_cannot_be_told_apart_are_one_and_what_failed_is_seen() -> Non
 
 def test_subagents_that_run_at_once_are_in_rows_and_those_without_room_are_counted() -> None:
     spans = [Span(n % 10, 20, "x", "") for n in range(12)] + [Span(30, 40, "y", "")]
-    rows, left = conversation.packed(spans, 8)
+    rows, left = timeline.packed(spans, 8)
     assert [len(row) for row in rows] == [2, *[1] * 7]
     assert left == 4

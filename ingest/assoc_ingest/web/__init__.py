@@ -14,7 +14,21 @@ from pluggy import HookimplMarker
 
 from .. import sql
 from ..errors import UsageError
-from . import conversation, conversations, frame, pages, project, reports, search_page, serve, usage
+from . import (
+    conversation,
+    conversations,
+    download,
+    frame,
+    image,
+    news,
+    pages,
+    project,
+    reports,
+    search_page,
+    serve,
+    timeline,
+    usage,
+)
 from .pages import (
     PageError,
     error_page,
@@ -46,10 +60,10 @@ _PAGES: tuple[tuple[str, View], ...] = (
     (r"^/$", conversations.home),
     (r"^/-/assoc/?$", conversations.front),
     (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/?$", conversation.view),
-    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", conversation.download),
-    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/image$", conversation.image),
-    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/news$", conversation.news),
-    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/timeline$", conversation.timeline),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/export$", download.view),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/image$", image.view),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/news$", news.view),
+    (r"^/(?P<database>[^/]+)/-/session/(?P<session>[^/]+)/timeline$", timeline.view),
     (r"^/(?P<database>[^/]+)/-/sessions/?$", conversations.view),
     (r"^/(?P<database>[^/]+)/-/project/(?P<project>[^/]+)/?$", project.project),
     (r"^/(?P<database>[^/]+)/-/team/(?P<team>[^/]+)/?$", project.team),
