@@ -22,7 +22,7 @@ _RECORD_OF_MIGRATIONS = "_sqlite_migrations"
 CORRECTED = {
     ("sessions", "title_source"): (
         "note (your own), custom-title, ai-title, agent-name, index, summary, prompt, history, "
-        "slug, id, or list: its program's own list"
+        "command, slug, id, or list: its program's own list"
     ),
     ("sessions", "message_count"): (
         "user and assistant lines of the main transcript that repeat no others; "

@@ -23,6 +23,30 @@ def queue(operation: str, second: int, content: object = None, **more: Any) -> d
     return {**line, "sessionId": SESSION, **({"content": content} if content else {}), **more}
 
 
+# -- the title of a conversation without a prompt ------------------------------------------------
+
+
+def command(name: str, arguments: str = "") -> str:
+    return f"<command-name>/{name}</command-name><command-args>{arguments}</command-args>"
+
+
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        ([user(command("clear")), user(command("init"), second=2)], ("/init", "command")),
+        ([user(command("review", "the tests"))], ("/review the tests", "command")),
+        ([user(command("init")), queue("enqueue", 2, "be brief")], ("be brief", "prompt")),
+        ([user(command("clear"))], (SESSION, "id")),
+        ([user(command("init")), user("build it", second=2)], ("build it", "prompt")),
+    ],
+)
+def test_without_a_prompt_a_queued_one_or_a_command_is_the_title(
+    home: Path, ask: Ask, lines: list[dict[str, Any]], title: tuple[str, str]
+) -> None:
+    write(home, TRANSCRIPT, *lines)
+    assert ask(TITLE) == [title]
+
+
 # -- beside a tool's result ----------------------------------------------------------------------
 
 

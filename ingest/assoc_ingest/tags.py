@@ -84,6 +84,11 @@ def inside(text: str, name: str) -> str | None:
     return inner.strip() or None if ending else None
 
 
+def command(text: str) -> str:
+    """Return `/name arguments` of a command that is wrapped in tags, otherwise an empty text."""
+    return " ".join(filter(None, (inside(text, "command-name"), inside(text, "command-args"))))
+
+
 def is_only(text: str, names: Collection[str]) -> bool:
     """Does the text consist only of elements with these names, without attributes, and spaces?"""
     position = start = _skip_blanks(text, 0)

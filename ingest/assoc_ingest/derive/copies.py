@@ -245,8 +245,7 @@ def _targets(
 def _as_typed(kind: str, text: str) -> Iterator[str]:
     """Yield what was typed for this row, in all forms that the queue may have."""
     if kind == "command":
-        words = (tags.inside(text, "command-name"), tags.inside(text, "command-args"))
-        yield " ".join(filter(None, words))
+        yield tags.command(text)
     elif kind == "bash_input":
         command = tags.inside(text, "bash-input") or ""
         yield from (command, f"!{command}", f"! {command}")

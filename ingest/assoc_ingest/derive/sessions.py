@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+from .. import tags
 from .changeset import Touched
 
 # ------------------------------------------------------------------------------------------------
@@ -24,6 +25,7 @@ _TITLES = {
     "summary": "summary",
     "first_prompt": "prompt",
     "history": "history",
+    "command": "command",
     "slug": "slug",
 }
 """Candidates for the title of a session, the best first, each with the name of its source."""
@@ -62,6 +64,7 @@ def of_prompt(text: str | None) -> str | None:
     if text is None:
         return None
     text = text[:_READ].strip()
+    text = tags.command(text) or text
     if text[: len(_PLAN)].lower() == _PLAN:
         plan = text[len(_PLAN) :].lstrip(": \t\r\n")
         heading = plan.partition("\n")[0] if plan.startswith("#") else plan
@@ -102,12 +105,15 @@ def refresh_titles(connection: sqlite3.Connection) -> None:
                     where u.session_id = s.id
                     order by a.kind = 'transcript' desc, a.path desc, u.byte_offset desc limit 1
                 ), nullif(e.summary, '')) as summary,
-                title_of_prompt(coalesce(m.first_prompt, nullif(e.first_prompt, '')))
-                    as first_prompt,
+                title_of_prompt(coalesce(
+                    m.first_prompt, nullif(e.first_prompt, ''), {_first_typed("queued_prompt")}
+                )) as first_prompt,
                 coalesce(title_of_prompt((
                     select p.text from prompts p where p.session_id = s.id
                     order by p.timestamp, p.byte_offset limit 1
                 )), nullif(e.job_title, '')) as history,
+                iif(m.first_prompt is null, title_of_prompt({_first_typed("command")}), null)
+                    as command,
                 nullif(m.slug, '') as slug
             from touched_sessions t cross join sessions s on s.id = t.id
             join sources r on r.id = s.source_id
@@ -526,6 +532,16 @@ def _link_copies(connection: sqlite3.Connection) -> None:
             )
             and not exists (select 1 from responses u where u.session_id = sessions.id)
     """)
+
+
+def _first_typed(kind: str) -> str:
+    """Return SQL for the first message of a kind in the session `s.id` that may be its title."""
+    return f"""(
+        select p.text from messages p where p.session_id = s.id and p.kind = '{kind}'
+        and p.subagent_id is null and trim(p.text) <> ''
+        and p.text not like '%<command-name>/clear<%' and p.text not like '%<command-name>/exit<%'
+        order by p.timestamp, p.byte_offset, p.block limit 1
+    )"""
 
 
 def _first_stated(column: str, condition: str = "1") -> str:

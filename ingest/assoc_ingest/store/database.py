@@ -409,7 +409,7 @@ def _is_same(one: os.stat_result | None, other: os.stat_result | None) -> bool:
 
 APPLICATION_ID = 0x41534F43  # "ASOC"
 
-DERIVATION = 14
+DERIVATION = 15
 """The version of the parsers. Raise it when a parser learns something that the rows of files read
 earlier should have, too: the next sync derives all tables again (`rebuild`)."""
 
