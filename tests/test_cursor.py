@@ -141,6 +141,44 @@ def test_a_database_of_another_shape_is_an_issue(home: Path, fresh: Fresh) -> No
     assert said(database) == before
 
 
+@pytest.mark.parametrize("odd", [f"{'[' * 300}{']' * 300}", f'[{{"n":{"9" * 30}}},"\\ud83d"]'])
+@pytest.mark.parametrize("field", ["todos", "conversation", "fullConversationHeadersOnly"])
+def test_a_value_that_json_cannot_be_written_of_ends_no_sync(
+    field: str, odd: str, home: Path, fresh: Fresh
+) -> None:
+    with closing(sqlite3.connect(home / STORE)) as connection, connection:
+        row = (f"composerData:{BEDS}", f'{{"name":"Beds","{field}":{odd}}}')
+        connection.execute("insert into cursorDiskKV values (?, ?)", row)
+    database = fresh()
+    sync(database, [home])
+    assert "Make it eight." in said(database)
+    assert rows(database, "select count(*) from sessions where title = 'Beds'") == [(1,)]
+    check(database, home)
+
+
+def test_bubbles_come_as_the_list_names_them_and_others_last() -> None:
+    listed = [{"bubbleId": "b2"}, None, {"bubbleId": ["b"]}, {"bubbleId": "b1"}]
+    data = {"fullConversationHeadersOnly": listed, "blobEncryptionKey": "SECRET"}
+    named = ("composerData:c", "bubbleId:c:b0", "bubbleId:c:b1", "bubbleId:c:b2", "bubbleId:c:b3")
+    assert CURSOR.database is not None
+    assert CURSOR.database.lines is not None
+
+    def order(data: object) -> list[tuple[object, object]]:
+        rows = [("cursorDiskKV", name, {}, json.dumps(data).encode()) for name in named]
+        lines = CURSOR.database.lines(rows)
+        return [(key, columns.get("listed")) for _, key, columns, _ in lines]
+
+    assert order(data) == [
+        ("composerData:c", None),
+        ("bubbleId:c:b2", None),
+        ("bubbleId:c:b1", None),
+        ("bubbleId:c:b0", False),
+        ("bubbleId:c:b3", False),
+    ]
+    assert order({}) == [(name, None) for name in named]
+    assert order("{") == [(name, None) for name in named]
+
+
 @pytest.mark.parametrize("case", ["demonstration", "broken-rows"])
 def test_no_credential_is_read(case: str, place: Path, fresh: Fresh) -> None:
     home = home_of(f"cursor/{case}", place)

@@ -339,6 +339,26 @@ def test_a_line_inside_a_subagent_opens_the_subagent_and_says_whose_it_is(index:
         assert as_json(connection, AGENT)["subagent"] == AGENT
 
 
+def test_a_line_with_messages_of_a_conversation_and_of_its_subagent_shows_both(
+    tmp_path: Path,
+) -> None:
+    home, database = home_of("copilot_chat/subagents-and-attachments", tmp_path), tmp_path / "a.db"
+    sync(database, [home])
+    with closing(open_reader(database)) as connection:
+        text = "\n".join(shown(connection, "8a100000:3"))
+        answer = as_json(connection, "8a100000:3")
+    own, rule, of_subagent = text.partition("─── sidechain · Look for slugs ")
+    assert rule
+    assert "┃ ▸ runSubagent  Look for slugs" in own
+    assert "12 files" not in own
+    assert "┃ ▸ run_in_terminal  ls leaves" in of_subagent
+    assert "┃   → 12 files" in of_subagent
+    assert "runSubagent" not in of_subagent
+    items = json.dumps(answer["items"])
+    assert "Twelve slugs." in items
+    assert "12 files" in items
+
+
 def test_a_second_file_of_a_conversation_has_a_number(index: Index, tmp_path: Path) -> None:
     write(index.home, TRANSCRIPT, *turns(3))
     other = tmp_path / "backup"

@@ -168,6 +168,14 @@ def json_text(value: object, exact: Callable[[], object] | None = None) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+def json_bytes(value: object) -> bytes:
+    """Return compact JSON; what orjson cannot write, deep or with long integers, as `json_text`."""
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return json_text(value).encode("utf-8", "replace")
+
+
 def bounded_json(value: dict[str, object], exact: Callable[[], object] | None = None) -> str:
     """Return an object as JSON text that fits a column; if it is too large, values are cut."""
     text = json_text(value, exact)

@@ -46,18 +46,16 @@ class Table(NamedTuple):
     """A column that has JSON: it becomes `data`, byte for byte."""
     rows: tuple[Table, ...] = ()
     """Tables whose rows follow each row of this one."""
-    fields: tuple[str, ...] = ()
-    """Fields of the object in `json` that are read, and no others; none means all of them. The
-    object may be in hexadecimal digits."""
-    split: str = ""
-    """One of these fields: the items of its list are lines of their own, with their number as
-    `item`."""
-    listed: tuple[str, str] | None = None
-    """A list in the JSON of the row that these rows follow, and the field of its items that says
-    which row comes next: the last part of its id, after a colon. Rows that are not in the list come
-    last, and their lines have `"listed":false`."""
     is_optional: bool = False
     """Versions of the program without this table are read, too."""
+
+
+EntryLine = tuple[str, object, Mapping[str, object], bytes | None]
+"""A line of an entry: its table, its id, other columns, and JSON that becomes `data`."""
+
+
+LEFT_OUT = b"left out: the row has a value of more than 64 MiB"
+"""The `data` of a row that is too long to be read."""
 
 
 class Database(NamedTuple):
@@ -71,6 +69,9 @@ class Database(NamedTuple):
     tables: tuple[Table, ...]
     unread: tuple[str, ...] = ()
     """Tables that this version cannot read: an issue says so if they have rows."""
+    lines: Callable[[Iterable[EntryLine]], Iterable[EntryLine]] | None = None
+    """Makes lines of those of an entry's rows, a function of a module: without fields that are not
+    read, in another order, or one for each item of a list. Never raises on data."""
 
 
 class Member(NamedTuple):
@@ -81,10 +82,6 @@ class Member(NamedTuple):
     parts: tuple[str, ...]
     withheld: tuple[str, ...] = ()
     """Fields of its object that are never read."""
-
-
-EntryLine = tuple[str, object, Mapping[str, object], bytes | None]
-"""A line of an entry: its table, its id, other columns, and JSON that becomes `data`."""
 
 
 def a_line_each(contents: Iterable[tuple[Member, bytes]]) -> Iterator[EntryLine]:

@@ -18,16 +18,18 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import Failure, is_damage, kind_of
-from ..fields import orjson
+from ..fields import json_bytes, orjson
 from ..paths import is_directory, is_there
 from ..records import Issue
 from ..secrets.forget import ForgottenSecrets
 from ..source import (
     DATABASE,
+    LEFT_OUT,
     Claim,
     Database,
     EntryLine,
@@ -324,7 +326,7 @@ def _without(withheld: Sequence[str], data: bytes) -> bytes:
     found = whole_value(data)
     if found is None or not isinstance(found[0], dict):
         return data
-    return orjson.dumps({key: item for key, item in found[0].items() if key not in withheld})
+    return json_bytes({key: item for key, item in found[0].items() if key not in withheld})
 
 
 def line_of(table: str, id_: object, columns: Mapping[str, object], data: bytes | None) -> bytes:
@@ -335,12 +337,12 @@ def line_of(table: str, id_: object, columns: Mapping[str, object], data: bytes 
     """
     head = {"table": table, "id": id_, **columns}
     if data is None:
-        return orjson.dumps(head) + b"\n"
+        return json_bytes(head) + b"\n"
     if not _is_json(data):
-        return orjson.dumps({**head, "data": data.decode("utf-8", "replace")}) + b"\n"
+        return json_bytes({**head, "data": data.decode("utf-8", "replace")}) + b"\n"
     if b"\n" in data:
         data = b"".join(map(bytes.strip, data.split(b"\n")))
-    return orjson.dumps(head)[:-1] + b',"data":' + data.strip() + b"}\n"
+    return json_bytes(head)[:-1] + b',"data":' + data.strip() + b"}\n"
 
 
 def _is_json(data: bytes) -> bool:
@@ -400,7 +402,6 @@ _WAIT = 2.0  # seconds that a locked database is waited for
 _PIECE = 256 * 1024  # bytes of lines that are yielded together
 _LOGS = ("-wal", "-journal")
 _MILLISECOND = 1_000_000
-_LEFT_OUT = b"left out: the row has a value of more than 64 MiB"
 _word = re.compile(r"\w+")
 
 BUSY = "the database is in use and could not be read; the next sync tries again"
@@ -607,13 +608,15 @@ def _open_entry(location: str, layout: Database, key: str) -> Iterator[Lines]:
             def lines() -> Iterator[bytes]:
                 held: list[bytes] = []
                 size = 0
-                for table in layout.tables:
-                    for line in _lines(connection, table, selects, key, None):
-                        held.append(line)
-                        size += len(line)
-                        if size >= _PIECE:
-                            yield b"".join(held)
-                            held, size = [], 0
+                rows = chain.from_iterable(
+                    _lines(connection, table, selects, key, None) for table in layout.tables
+                )
+                for line in rows if layout.lines is None else layout.lines(rows):
+                    held.append(line_of(*line))
+                    size += len(held[-1])
+                    if size >= _PIECE:
+                        yield b"".join(held)
+                        held, size = [], 0
                 check()  # before the last piece, so that nothing of it is stored
                 yield b"".join(held)
 
@@ -638,18 +641,12 @@ def _lines(
     selects: dict[Table, tuple[list[str], str]],
     key: str,
     above: object,
-    places: Mapping[str, int] | None = None,
-) -> Iterator[bytes]:
-    """Yield the lines of a table's rows, each followed by those of the rows that belong to it.
-
-    `places` says in which place the rows come that a list names.
-    """
+) -> Iterator[EntryLine]:
+    """Yield the lines of a table's rows, each followed by those of the rows that belong to it."""
     if table not in selects:
         return
     columns, selected = selects[table]
-    values = {"key": key, "above": above}
-    read = _rows if places is None else partial(_placed_rows, places=places)
-    for id_, data, *facts in read(connection, table, selected, values):
+    for id_, data, *facts in _rows(connection, table, selected, {"key": key, "above": above}):
         named = {
             column: _plain(value)
             for column, value in zip(columns, facts, strict=False)
@@ -658,83 +655,9 @@ def _lines(
         if data is not None and not isinstance(data, bytes):
             data = str(data).encode()
         identity = _plain(id_)
-        if places is not None and _last_part(identity) not in places:
-            named["listed"] = False
-        items: list[object] = []
-        if table.fields and data is not None and data != _LEFT_OUT:
-            data, items = _with_only(table, data)
-        yield line_of(table.name, identity, named, data)
-        for number, item in enumerate(items):
-            yield line_of(table.name, identity, {"item": number}, orjson.dumps(item))
+        yield table.name, identity, named, data
         for inner in table.rows:
-            stated = _places(inner.listed, data)
-            yield from _lines(connection, inner, selects, key, identity, stated)
-
-
-def _with_only(table: Table, data: bytes) -> tuple[bytes, list[object]]:
-    """Return a JSON object with the fields of a table alone, and the items that are split off.
-
-    What is no object becomes `null`.
-    """
-    found = whole_value(data) or whole_value(_from_hex(data))
-    value = found[0] if found is not None else None
-    if not isinstance(value, dict):
-        return b"null", []
-    kept = {field: value[field] for field in table.fields if field in value}
-    items = kept.pop(table.split) if isinstance(kept.get(table.split), list) else []
-    return orjson.dumps(kept), items
-
-
-def _from_hex(data: bytes) -> bytes:
-    """Return the bytes that hexadecimal digits stand for, nothing for other text."""
-    try:
-        return bytes.fromhex(data.decode("ascii"))
-    except ValueError:
-        return b""
-
-
-def _places(listed: tuple[str, str] | None, data: bytes | None) -> dict[str, int] | None:
-    """Return the place of each row that a list in the JSON of a row names; None without a list."""
-    if listed is None or data is None:
-        return None
-    found = whole_value(data)
-    value = found[0] if found is not None else None
-    items = value.get(listed[0]) if isinstance(value, dict) else None
-    if not isinstance(items, list):
-        return None
-    names = (item.get(listed[1]) for item in items if isinstance(item, dict))
-    return {name: place for place, name in enumerate(names) if isinstance(name, str)}
-
-
-def _last_part(identity: object) -> str:
-    return str(identity).rpartition(":")[2]
-
-
-def _placed_rows(
-    connection: sqlite3.Connection,
-    table: Table,
-    selected: str,
-    values: dict[str, object],
-    places: Mapping[str, int],
-) -> Iterator[Sequence[Any]]:
-    """Yield the selected columns of rows in the order of a list; those it does not name last."""
-    chosen = f'from "{table.name}" where {table.where} order by {table.order}'
-    found = connection.execute(f'select rowid, "{table.id}" {chosen}', values).fetchall()
-    found.sort(key=lambda row: places.get(_last_part(_plain(row[1])), len(places)))
-    for rowid, id_ in found:
-        yield _row_at(connection, table, selected, rowid, id_)
-
-
-def _row_at(
-    connection: sqlite3.Connection, table: Table, selected: str, rowid: int, id_: object
-) -> Sequence[Any]:
-    """Return the selected columns of a row; of one that is too long, its id alone."""
-    query = f'select {selected} from "{table.name}" where rowid = ?'
-    try:
-        row: Sequence[Any] = connection.execute(query, (rowid,)).fetchone()
-        return row
-    except sqlite3.DataError:
-        return id_, _LEFT_OUT
+            yield from _lines(connection, inner, selects, key, identity)
 
 
 def _rows(
@@ -752,7 +675,11 @@ def _rows(
         if count:
             count -= 1
             continue
-        yield _row_at(connection, table, selected, rowid, id_)
+        try:
+            query = f'select {selected} from "{table.name}" where rowid = ?'
+            yield connection.execute(query, (rowid,)).fetchone()
+        except sqlite3.DataError:
+            yield id_, LEFT_OUT
 
 
 def _plain(value: object) -> object:

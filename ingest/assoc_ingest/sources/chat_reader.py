@@ -5,7 +5,8 @@ in common.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..edits import added_lines, line_hash
@@ -40,8 +41,8 @@ from ..records import (
     UnmatchedResult,
     Usage,
 )
-from ..source import LOG, Claim, Listing, Recognition, Source
-from .reader import JSONObject, Reader, complete_prefix, exact_object
+from ..source import LOG, Claim, Context, Line, Listing, Recognition, Source
+from .reader import JSONObject, Reader, complete_prefix, exact_object, object_in
 from .tokens import Counts, merged, usage
 
 # ------------------------------------------------------------------------------------------------
@@ -143,6 +144,9 @@ class AgentSource(Source):
     """The command that resumes a session, with {} for its id; empty if there is none."""
     telling: tuple[str, ...] = ()
     """Files at the top of a home that only this agent has; without conversations it is one, too."""
+    started_in: Callable[[JSONObject], str | None] | None = None
+    """Returns the conversation in which one of a store was started, of several the outermost one,
+    from the `data` of its first line; None if that is no subagent's."""
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
         """Return the configured home, else the default."""
@@ -166,6 +170,20 @@ class AgentSource(Source):
     def shape(self, claim: Claim) -> str:
         """Conversations grow."""
         return LOG
+
+    def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
+        """The first line of a subagent's conversation in a store says that it is one."""
+        if self.started_in is None or claim.kind != "transcript" or not claim.within:
+            return claim
+        value = object_in(next(iter(lines), b""))
+        is_agent = self.started_in(mapping(value.get("data"))) is not None
+        return self.as_kind(claim, "agent") if is_agent else claim
+
+    def as_kind(self, claim: Claim, kind: str) -> Claim:
+        """The path of such a conversation names the subagent, not the session."""
+        if kind == "agent" and claim.within and claim.kind == "transcript":
+            return replace(claim, kind=kind, session_key=None, agent_key=claim.session_key)
+        return super().as_kind(claim, kind)
 
     def complete_prefix(self, claim: Claim, tail: bytes) -> int:
         """Whole objects at the start of an unterminated tail can be read."""
@@ -285,10 +303,21 @@ class ChatReader(Reader):
 
     action_of: Callable[[str | None], str] = staticmethod(actions())
     """What a tool does, by its name."""
+    type_key = "type"
+    """The field of a line that has its type."""
 
-    def __init__(self, claim: Claim, zone: Zone | None = None, type_key: str = "type") -> None:
+    def __init__(
+        self,
+        claim: Claim,
+        zone: Zone | None = None,
+        type_key: str | None = None,
+        *,
+        context: Context | None = None,
+    ) -> None:
         super().__init__(claim, zone)
-        self._type_key = type_key
+        self.type_key = type_key or self.type_key
+        self.context: dict[str, Any] = {**(context or {})}
+        """What later lines need to know of earlier ones."""
         self._calls: dict[str, Call] = {}
         self._results: dict[str, Result] = {}
         self._usage: dict[str, Usage] = {}
@@ -307,6 +336,21 @@ class ChatReader(Reader):
         """The model that the current line states."""
         self.parent: str | None = None
         """The id of the line before, if the current line states it."""
+
+    @staticmethod
+    def is_ours(value: JSONObject) -> bool:
+        """Has an object the shape of a line of this format? The lines of stores have a table."""
+        return "table" in value
+
+    def take(self, value: JSONObject) -> None:
+        """Take one line in, for `read_lines`."""
+        raise NotImplementedError
+
+    def read_lines(self, lines: Iterable[Line]) -> tuple[list[Record], Context]:
+        """Turn lines into records, and return the context for the lines after them."""
+        for value in self.objects(lines, self.is_ours, self.type_key):
+            self.take(value)
+        return self.finish(), self.context
 
     @staticmethod
     def status_of(text: str, *, is_error: bool) -> str:
@@ -464,11 +508,11 @@ class ChatReader(Reader):
 
         `bare` removes what is also in rows.
         """
-        kind = value.get(self._type_key)
+        kind = value.get(self.type_key)
         is_silent = self._block == 0
         spoken = {"timestamp", *([] if is_silent else ["uuid", *taken])}
         if isinstance(kind, str):
-            spoken.add(self._type_key)
+            spoken.add(self.type_key)
         self.keep(
             left_over(bare(value), spoken, lambda: bare(exact_object(self.data))),
             kind=kind if isinstance(kind, str) else "",

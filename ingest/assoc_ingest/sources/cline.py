@@ -214,7 +214,7 @@ class Cline(TaskSource):
             for value in reader.document(lines):
                 _state(reader, value)
             return reader.finish(), {}
-        session = _Session(claim, {})
+        session = _Session(claim)
         for value in session.document(lines):
             session.session(value)
         return session.finish(), {}

@@ -72,11 +72,6 @@ _MOST_REQUESTS = 200  # that a later line can delete
 _SHORTEST_ID, _LONGEST_ID = 20, 80  # of a request; shorter ones are not unique
 
 
-def is_ours(value: JSONObject) -> bool:
-    """Has the object the shape of a line of this format?"""
-    return "kind" in value and ("v" in value or "k" in value)
-
-
 def _bare(value: JSONObject) -> JSONObject:
     """Return an object without what its rows have, or others repeat."""
     bare, result = without(value, _TAKEN), mapping(value.get("result"))
@@ -93,10 +88,15 @@ class Chat(Answers):
     row of each, and whether it was answered.
     """
 
+    type_key = "kind"
+
     def __init__(self, claim: Claim, context: Context) -> None:
-        super().__init__(claim, type_key="kind")
-        self.context: dict[str, Any] = {"count": 0, "requests": [], "last": {}, **context}
+        super().__init__(claim, context={"count": 0, "requests": [], "last": {}, **context})
         self._gone: set[str] = set()  # ids of requests that the line deletes
+
+    @staticmethod
+    def is_ours(value: JSONObject) -> bool:
+        return "kind" in value and ("v" in value or "k" in value)
 
     def type_of(self, value: JSONObject, type_key: str) -> tuple[str, str]:
         """Return the operation, and the kind of the first part that is not known."""
@@ -278,6 +278,4 @@ class CopilotChat(AgentSource):
             for value in chat.document(lines):
                 chat.take_all(value, "requests")
             return chat.finish(), context
-        for value in chat.objects(lines, is_ours):
-            chat.take(value)
-        return chat.finish(), chat.context
+        return chat.read_lines(lines)

@@ -23,12 +23,12 @@ in fields that are not in `_FIELDS`. Left out are copies of files (`checkpointId
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 from urllib.parse import unquote
 
-from ..fields import left_over, mapping, obvious_text, string, without
+from ..fields import json_bytes, left_over, mapping, obvious_text, string, without
 from ..records import BY_RESULT, DECLINED, AgentLink, AgentMeta, Record, SessionEntry, StatedUsage
 from ..records import Superseded as TakenBack
 from ..source import (
@@ -38,6 +38,7 @@ from ..source import (
     Claim,
     Context,
     Database,
+    EntryLine,
     Line,
     Listing,
     Recognition,
@@ -45,7 +46,7 @@ from ..source import (
     entry_names,
 )
 from .chat_reader import AgentSource, ChatReader, actions
-from .reader import JSONObject, whole_value
+from .reader import JSONObject, object_in, with_only
 from .tokens import Counts
 
 # ------------------------------------------------------------------------------------------------
@@ -106,12 +107,6 @@ _QUERIES = ("search_term", "searchTerm", "glob_pattern", "globPattern")
 _OUTPUTS = ("output", "contents", "content", "result", "resultForModel")
 
 
-def _decoded(value: object) -> JSONObject:
-    """Return an object that a field has as text, {} for anything else."""
-    found = whole_value(value.encode("utf-8", "replace")) if isinstance(value, str) else (value, 0)
-    return mapping(found[0]) if found else {}
-
-
 def _directory(place: object) -> str | None:
     """Return the directory of a workspace, which is a URI, or the parts of one."""
     parts = mapping(place)
@@ -120,21 +115,18 @@ def _directory(place: object) -> str | None:
     return string(parts.get("fsPath")) or (path[1:] if path[2:3] == ":" else path) or None
 
 
-def _parent(data: object) -> str | None:
-    """Return the conversation in which a subagent was started, the outermost one."""
-    stated = mapping(mapping(data).get("subagentInfo"))
+def _parent(data: JSONObject) -> str | None:
+    stated = mapping(data.get("subagentInfo"))
     return string(stated.get("rootParentConversationId")) or string(stated.get("parentComposerId"))
 
 
 class Bubbles(ChatReader):
-    """Reads the lines of one conversation."""
+    """Reads the lines of one conversation; later ones need the model, and whether the directory is
+    known.
+    """
 
     action_of = staticmethod(_action_of)
-
-    def __init__(self, claim: Claim, context: Context) -> None:
-        super().__init__(claim, type_key="id")
-        self.context: dict[str, Any] = dict(context)
-        """What later lines need: the model, and whether the directory is known."""
+    type_key = "id"
 
     def type_of(self, value: JSONObject, type_key: str) -> tuple[str, str]:
         kind, stated = string(value.get("table")) or "", mapping(value.get("data")).get("type")
@@ -235,8 +227,8 @@ class Bubbles(ChatReader):
 
     def _call(self, call: JSONObject, data: JSONObject) -> None:
         name, key = self.text(call, "name"), self.name(call, "toolCallId")
-        raw, result = _decoded(call.get("rawArgs")), _decoded(call.get("result"))
-        given = {**_decoded(call.get("params")), **raw}
+        raw, result = object_in(call.get("rawArgs")), object_in(call.get("result"))
+        given = {**object_in(call.get("params")), **raw}
         for wanted, names in (("file_path", _FILES), ("query", _QUERIES)):
             if found := next(filter(None, (string(given.get(name)) for name in names)), None):
                 given.setdefault(wanted, found)
@@ -245,7 +237,7 @@ class Bubbles(ChatReader):
         agent = string(added.get("subagentComposerId")) or string(result.get("agentId"))
         if agent and key and self.action_of(name) == "spawn":
             self.records.append(AgentLink(agent, key, BY_RESULT, self.start))
-        status, failed = call.get("status"), _decoded(call.get("error"))
+        status, failed = call.get("status"), object_in(call.get("error"))
         if status not in ("completed", "error", "cancelled"):
             return  # it has no result yet
         texts = [text for output in _OUTPUTS if (text := string(result.get(output)))]
@@ -261,6 +253,37 @@ class Bubbles(ChatReader):
         self.answer(text, key, is_error=is_error, is_timed=False, status=how, **stated)
 
 
+def lines_of(rows: Iterable[EntryLine]) -> Iterator[EntryLine]:
+    """Yield the lines of a conversation: without keys, and bubbles in the order of its list.
+
+    The oldest conversations have bubbles themselves: each is a line, with its number as `item`.
+    Those that the list does not name come last, with `"listed":false`. All of them are held.
+    """
+    bubbles: list[tuple[int, EntryLine]] = []
+    places: dict[object, int] = {}
+    is_listed, last = False, 0
+    for table, key, columns, data in rows:
+        if (name := str(key)).startswith("bubbleId:"):
+            place = places.get(name.rpartition(":")[2], last)
+            facts = {**columns, "listed": False} if is_listed and place == last else columns
+            bubbles.append((place, (table, key, facts, data)))
+            continue
+        kept = with_only(_FIELDS if table == "cursorDiskKV" else ("workspaceIdentifier",), data)
+        value = object_in(kept)
+        inner, listed = value.get("conversation"), value.get("fullConversationHeadersOnly")
+        if isinstance(inner, list):
+            kept = json_bytes(without(value, ["conversation"]))
+        yield table, key, columns, kept
+        for number, item in enumerate(inner if isinstance(inner, list) else ()):
+            yield table, key, {"item": number}, json_bytes(item)
+        if isinstance(listed, list):
+            is_listed, last = True, len(listed)
+            names = (string(mapping(item).get("bubbleId")) for item in listed)
+            places = {bubble: place for place, bubble in enumerate(names)}
+    for _, line in sorted(bubbles, key=itemgetter(0)):
+        yield line
+
+
 _STORE, _MARK = "globalStorage/state.vscdb", "globalStorage/anysphere."
 _LISTING = """select substr(key, 14), null, null, rowid from cursorDiskKV
     where key > 'composerData:' and key < 'composerData;'"""
@@ -269,15 +292,15 @@ _COUNTS = """select substr(key, 10, instr(substr(key, 10), ':') - 1), count(*), 
 _COLUMNS = "select key, value from cursorDiskKV limit 0"  # fails if one is missing
 _HEADER = Table(
     "composerHeaders", (), "composerId = :key", "rowid", "composerId", "value",
-    fields=("workspaceIdentifier",), is_optional=True,
+    is_optional=True,
 )  # fmt: skip
 _BUBBLES = Table(
     "cursorDiskKV", (), "key > 'bubbleId:' || :key || ':' and key < 'bubbleId:' || :key || ';'",
-    "rowid", "key", "value", listed=("fullConversationHeadersOnly", "bubbleId"),
+    "rowid", "key", "value",
 )  # fmt: skip
 _CONVERSATION = Table(
     "cursorDiskKV", (), "key = 'composerData:' || :key", "rowid", "key", "value",
-    rows=(_HEADER, _BUBBLES), fields=_FIELDS, split="conversation",
+    rows=(_HEADER, _BUBBLES),
 )  # fmt: skip
 
 
@@ -289,7 +312,8 @@ class Cursor(AgentSource):
     known_lines = frozenset(
         ["composerData", "composerHeaders", "bubbleId/", "bubbleId/1", "bubbleId/2"]
     )
-    database = Database(_LISTING, (_COUNTS, _COLUMNS), (_CONVERSATION,))
+    database = Database(_LISTING, (_COUNTS, _COLUMNS), (_CONVERSATION,), lines=lines_of)
+    started_in = staticmethod(_parent)
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
         """Each system has its own directory for what applications keep."""
@@ -321,27 +345,8 @@ class Cursor(AgentSource):
         """Entries have lines."""
         return UNREAD if claim.kind in (DATABASE, "database_log") else LOG
 
-    def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
-        """The first line of a subagent's conversation names the one in which it was started."""
-        first = whole_value(next(iter(lines), b"")) or ({}, None)
-        is_agent = _parent(mapping(first[0]).get("data")) is not None
-        return self.as_kind(claim, "agent") if is_agent else claim
-
-    def as_kind(self, claim: Claim, kind: str) -> Claim:
-        """The path of a subagent's conversation names the subagent, not the session."""
-        if kind == "agent":
-            return replace(claim, kind=kind, session_key=None, agent_key=claim.session_key)
-        return super().as_kind(claim, kind)
-
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context
     ) -> tuple[list[Record], Context]:
         """Turn lines into records; which model answers is in earlier bubbles."""
-        bubbles = Bubbles(claim, context)
-        for value in bubbles.objects(lines, _is_row, type_key="id"):
-            bubbles.take(value)
-        return bubbles.finish(), bubbles.context
-
-
-def _is_row(value: JSONObject) -> bool:
-    return "table" in value and "id" in value
+        return Bubbles(claim, context=context).read_lines(lines)

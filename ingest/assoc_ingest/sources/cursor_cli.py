@@ -22,17 +22,26 @@ keys for encryption.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 from .. import tags
 from ..fields import json_text, left_over, mapping, string, without
 from ..paths import comparable
 from ..records import BY_META, BY_RESULT, AgentLink, AgentMeta, Record, SessionEntry
-from ..source import DATABASE, DOCUMENT, LOG, UNREAD, Claim, Context, Database, Line, Table
+from ..source import (
+    DATABASE,
+    DOCUMENT,
+    LOG,
+    UNREAD,
+    Claim,
+    Context,
+    Database,
+    EntryLine,
+    Line,
+    Table,
+)
 from .chat_reader import AgentSource, ChatReader, actions, exit_code, image, text_of
-from .reader import JSONObject, Reader, exact_object, whole_value
+from .reader import JSONObject, Reader, exact_object, with_only
 
 # ------------------------------------------------------------------------------------------------
 # The lines of a conversation.
@@ -78,14 +87,10 @@ _TAKEN = ("name", "mode", "createdAt", "lastUsedModel", "subagentInfo")
 
 
 class Messages(ChatReader):
-    """Reads the lines of one conversation."""
+    """Reads the lines of one conversation; the context says whether the directory is known."""
 
     action_of = staticmethod(_action_of)
-
-    def __init__(self, claim: Claim, context: Context) -> None:
-        super().__init__(claim, type_key="table")
-        self.context: dict[str, Any] = dict(context)
-        """Whether the directory is known."""
+    type_key = "table"
 
     def type_of(self, value: JSONObject, type_key: str) -> tuple[str, str]:
         role = string(mapping(value.get("data")).get("role")) or ""
@@ -191,9 +196,8 @@ class Messages(ChatReader):
             self.records.append(AgentLink(agent, key, BY_RESULT, self.start))
 
 
-def _parent(data: object) -> str | None:
-    """Return the conversation in which a subagent was started, the outermost one."""
-    stated = mapping(mapping(data).get("subagentInfo"))
+def _parent(data: JSONObject) -> str | None:
+    stated = mapping(data.get("subagentInfo"))
     return string(stated.get("rootParentAgentId")) or string(stated.get("parentAgentId"))
 
 
@@ -210,15 +214,22 @@ def _facts(claim: Claim, lines: Iterable[Line]) -> list[Record]:
     return reader.finish()
 
 
+def lines_of(rows: Iterable[EntryLine]) -> Iterator[EntryLine]:
+    """Yield the lines of a conversation; keys are in the row of `meta` alone."""
+    for table, key, columns, data in rows:
+        yield table, key, columns, with_only(_META, data) if table == "meta" else data
+
+
 # Messages begin like this; other JSON is the content of files.
 _MESSAGES = "substr(data, 1, 6) in (x'7b22726f6c65', x'7b226964223a')"
 _LAYOUT = Database(
     "select key, null, null, value from meta where key = '0'",
     ("select '0', count(*), max(rowid) from blobs",),
     (
-        Table("meta", (), "key = :key", "key", "key", "value", fields=_META),
+        Table("meta", (), "key = :key", "key", "key", "value"),
         Table("blobs", (), _MESSAGES, "rowid", "id", "data"),
     ),
+    lines=lines_of,
 )
 _SECRET = ("cli-config.json", "mcp.json", "auth.json", "mcp-auth.json", ".env")
 
@@ -246,6 +257,7 @@ class CursorCLI(AgentSource):
     variable, place = "CURSOR_CONFIG_DIR", ".cursor"
     resume = ("cursor-agent", "--resume", "{}")
     database = _LAYOUT
+    started_in = staticmethod(_parent)
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
         """Where settings have a directory of their own, they are there."""
@@ -285,29 +297,10 @@ class CursorCLI(AgentSource):
         shapes = {DATABASE: UNREAD, "database_log": UNREAD, "facts": DOCUMENT}
         return shapes.get(claim.kind, LOG)
 
-    def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
-        """The first line of a subagent's conversation names the one in which it was started."""
-        first = whole_value(next(iter(lines), b"")) or ({}, None)
-        is_agent = claim.kind == "transcript" and _parent(mapping(first[0]).get("data"))
-        return self.as_kind(claim, "agent") if is_agent else claim
-
-    def as_kind(self, claim: Claim, kind: str) -> Claim:
-        """The path of a subagent's conversation names the subagent, not the session."""
-        if kind == "agent":
-            return replace(claim, kind=kind, session_key=None, agent_key=claim.session_key)
-        return super().as_kind(claim, kind)
-
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context
     ) -> tuple[list[Record], Context]:
         """Turn lines into records."""
         if claim.kind == "facts":
             return _facts(claim, lines), context
-        messages = Messages(claim, context)
-        for value in messages.objects(lines, _is_row, type_key="table"):
-            messages.take(value)
-        return messages.finish(), messages.context
-
-
-def _is_row(value: JSONObject) -> bool:
-    return "table" in value and "id" in value
+        return Messages(claim, context=context).read_lines(lines)

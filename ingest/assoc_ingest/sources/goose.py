@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import Any
 
 from ..fields import json_text, leaves, left_over, mapping, placeholder, string, without
 from ..records import EDIT, READ, AgentMeta, Record, StatedUsage
@@ -43,7 +42,7 @@ from ..source import (
     entry_names,
 )
 from .chat_reader import AgentSource, ChatReader, actions, image_in
-from .reader import JSONObject, whole_value
+from .reader import JSONObject, object_in
 from .tokens import beside_cache
 
 # ------------------------------------------------------------------------------------------------
@@ -97,12 +96,10 @@ def _is_ours(value: JSONObject) -> bool:
 
 
 class _Session(ChatReader):
-    """Reads the lines of a session."""
+    """Reads the lines of a session; later ones need its model, and whether that forgot some."""
 
-    def __init__(self, claim: Claim, context: Context) -> None:
-        super().__init__(claim, type_key="table")
-        self.context: dict[str, Any] = dict(context)
-        """What later lines need: the model, and whether messages were hidden from it."""
+    type_key = "table"
+    is_ours = staticmethod(_is_ours)
 
     @staticmethod
     def action_of(name: str | None) -> str:
@@ -115,16 +112,13 @@ class _Session(ChatReader):
         kind = stated or ("messages" if "role" in value else "sessions")
         return kind, string(value.get("role")) or "" if kind == "messages" else ""
 
-    def read(self, lines: Iterable[Line]) -> tuple[list[Record], Context]:
-        """Turn lines into records, and return the context for the lines after them."""
+    def take(self, value: JSONObject) -> None:
         readers = {"sessions": self._head, "messages": self._message, "usage_ledger": self._spent}
-        for value in self.objects(lines, _is_ours, type_key="table"):
-            kind, _ = self.type_of(value, "table")
-            if kind not in readers or not _is_ours(value):
-                self.refuse("unknown line")
-            else:
-                readers[kind](value)
-        return self.finish(), self.context
+        kind, _ = self.type_of(value, "table")
+        if kind not in readers or not _is_ours(value):
+            self.refuse("unknown line")
+        else:
+            readers[kind](value)
 
     def _head(self, value: JSONObject) -> None:
         """Read what is stated of a session: at the beginning, in a database the sums at the end."""
@@ -132,7 +126,7 @@ class _Session(ChatReader):
         title = self.text(value, "name") or self.text(value, "description")
         self.fact("custom_title" if value.get("user_set_name") else "ai_title", title)
         if (cwd := self.text(value, "working_dir")) is not None:
-            model = mapping(_decoded(value.get("model_config_json"))).get("model_name")
+            model = object_in(value.get("model_config_json")).get("model_name")
             self.context["model"] = (string(model) or "")[:200] or None
             self.context["is_agent"] = value.get("session_type") == "sub_agent"
             self.fact("first_cwd", cwd)
@@ -167,7 +161,7 @@ class _Session(ChatReader):
         identity = _identity(created, role, blocks)
         self.begin({"timestamp": created, "uuid": identity}, is_message=None)
         self.model = self.context.get("model") if role == "assistant" else None
-        seen = {**_VISIBLE, **mapping(_decoded(value.get("metadata_json", value.get("metadata"))))}
+        seen = {**_VISIBLE, **object_in(value.get("metadata_json", value.get("metadata")))}
         is_hidden = seen["userVisible"] is False
         for block in blocks:
             if isinstance(block, dict):
@@ -231,13 +225,6 @@ class _Session(ChatReader):
         """Keep what has become no row."""
         is_silent = self._block == 0
         self.keep(left_over(value, taken), kind=kind, moment=self.moment, is_silent=is_silent)
-
-
-def _decoded(value: object) -> object:
-    """Return what a column has as text, and a file as it is."""
-    if isinstance(value, str):
-        return (whole_value(value.encode("utf-8", "replace")) or ({}, None))[0]
-    return value
 
 
 def _item_text(item: JSONObject) -> str:
@@ -343,7 +330,7 @@ class Goose(AgentSource):
         self, claim: Claim, lines: Iterable[Line], context: Context
     ) -> tuple[list[Record], Context]:
         """Turn lines into records; which model answers comes from the line of the session."""
-        return _Session(claim, context).read(lines)
+        return _Session(claim, context=context).read_lines(lines)
 
 
 def _is_time(name: str) -> bool:

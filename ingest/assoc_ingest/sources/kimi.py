@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import blake2b, md5
-from typing import Any
 
 from ..fields import MAX_NAME, left_over, mapping, obvious_text, placeholder, string, without
 from ..records import (
@@ -41,7 +40,7 @@ from ..records import (
 )
 from ..source import DOCUMENT, LOG, Claim, Context, Line
 from .chat_reader import AgentSource, ChatReader, Position, actions, exit_code, text_of
-from .reader import JSONObject, Reader, exact_object, whole_value
+from .reader import JSONObject, Reader, exact_object, object_in
 from .tokens import Counts
 
 # ------------------------------------------------------------------------------------------------
@@ -115,11 +114,6 @@ _BY_PROGRAM = ("<system-reminder>", "[Imported context from ")  # how turns begi
 _COUNTED = ("input_other", "output", "input_cache_read", "input_cache_creation")
 
 
-def is_ours(value: JSONObject) -> bool:
-    """Has the object the shape of a line of this format?"""
-    return "protocol_version" in value or "type" in mapping(value.get("message"))
-
-
 def _media(block: JSONObject) -> str | None:
     """Return the description of an image, a sound or a video; None for other parts."""
     kind = string(block.get("type")) or ""
@@ -132,14 +126,14 @@ def _media(block: JSONObject) -> str | None:
 
 
 class Wire(ChatReader):
-    """Reads the lines of a conversation, or of a subagent."""
+    """Reads the lines of a conversation or a subagent; later ones need where a step began."""
 
     action_of = staticmethod(_action_of)
+    _agent: str | None = None  # whose event the line has
 
-    def __init__(self, claim: Claim, context: Context) -> None:
-        super().__init__(claim)
-        self.context: dict[str, Any] = dict(context)  # what later lines need: where a step began
-        self._agent: str | None = None  # whose event the line has
+    @staticmethod
+    def is_ours(value: JSONObject) -> bool:
+        return "protocol_version" in value or "type" in mapping(value.get("message"))
 
     def type_of(self, value: JSONObject, type_key: str) -> tuple[str, str]:
         """Return the type of the message, and that of the event in it if it is a subagent's."""
@@ -210,8 +204,8 @@ class Wire(ChatReader):
     def called(self, payload: JSONObject) -> None:
         function = self.mapping(payload, "function")
         text = self.text(function, "arguments") or "{}"
-        value, _ = whole_value(text.encode("utf-8", "replace")) or ({}, None)
-        self.call(self.text(function, "name"), mapping(value), text, self._call_id(payload, "id"))
+        name, key = self.text(function, "name"), self._call_id(payload, "id")
+        self.call(name, object_in(text), text, key)
 
     def add_lines(self, arguments: JSONObject, position: Position) -> None:
         """Add the lines that came; an edit has one replacement, or a list of them."""
@@ -344,7 +338,4 @@ class Kimi(AgentSource):
                 _DOCUMENTS[claim.kind](reader, value)
                 reader.keep(left_over(value, _TAKEN, lambda: exact_object(reader.data)))
             return reader.finish(), context
-        wire = Wire(claim, context)
-        for value in wire.objects(lines, is_ours):
-            wire.take(value)
-        return wire.finish(), wire.context
+        return Wire(claim, context=context).read_lines(lines)

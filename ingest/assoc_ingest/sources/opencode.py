@@ -32,7 +32,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from hashlib import blake2b, sha256
-from typing import Any
 
 from ..fields import json_text, left_over, mapping, string, without
 from ..paths import comparable, slashed
@@ -64,7 +63,7 @@ from ..source import (
     entry_names,
 )
 from .chat_reader import AgentSource, ChatReader, actions
-from .reader import JSONObject, whole_value
+from .reader import JSONObject, object_in, whole_value
 from .tokens import Counts
 
 # ------------------------------------------------------------------------------------------------
@@ -117,16 +116,13 @@ TODO = ("content", "status", "priority")
 
 
 class PartReader(ChatReader):
-    """Reads the parts of messages; `context` is what the lines so far have said."""
+    """Reads the parts of messages; the context is what the lines so far have said."""
 
     action_of = staticmethod(_action_of)
-
-    def __init__(self, claim: Claim, context: Context) -> None:
-        super().__init__(claim, type_key="table")
-        self._context: dict[str, Any] = dict(context)
+    type_key = "table"
 
     def _part(self, value: JSONObject, data: JSONObject) -> None:
-        message = self._context.get("message", {})
+        message = self.context.get("message", {})
         kind = self.name(data, "type") or ""
         state, times = self.mapping(data, "state"), self.mapping(data, "time")
         started = mapping(state.get("time")).get("start", times.get("start"))
@@ -135,7 +131,7 @@ class PartReader(ChatReader):
             message["parts"] = place + 1
         identity = None
         if kind not in _SILENT:
-            identity = _identity(message, place, data, self._context.get("began"))
+            identity = _identity(message, place, data, self.context.get("began"))
         moment = message.get("created") if started is None else started
         is_message = kind in _SPOKEN and data.get("text") != ""
         self.begin({"timestamp": moment, "uuid": identity}, is_message=is_message)
@@ -147,7 +143,7 @@ class PartReader(ChatReader):
             if text := self.text(data, "text"):
                 self.say(said, text, _role(is_agents))
                 if not is_agents:
-                    self._context.setdefault("began", digest(text))
+                    self.context.setdefault("began", digest(text))
         elif kind == "tool":
             data = {**data, "state": self._tool(data, state, string(value.get("id")))}
         elif kind == "file":
@@ -222,9 +218,9 @@ class PartReader(ChatReader):
 
     def _note_revert(self, value: JSONObject, name: str) -> None:
         """Note where the message or the part is with which begins what was taken back."""
-        revert = self._context.get("revert", {})
+        revert = self.context.get("revert", {})
         if value.get("id") == revert.get(name):
-            self._context["reverted"] = self.start
+            self.context["reverted"] = self.start
 
     def _fail(self, error: JSONObject) -> None:
         if error:
@@ -305,8 +301,7 @@ _MOST_TODOS = 200  # of a list that comes row by row
 class TranscriptReader(PartReader):
     """Reads the lines of one conversation."""
 
-    def read(self, lines: Iterable[Line]) -> tuple[list[Record], Context]:
-        """Turn lines into records, and return the context for the lines after them."""
+    def take(self, value: JSONObject) -> None:
         readers = {
             "project": self._project,
             "message": self._message,
@@ -314,35 +309,33 @@ class TranscriptReader(PartReader):
             "todo": self._todo,
             "session": self._session,
         }
-        for value in self.objects(lines, _is_row, type_key="table"):
-            table = string(value.get("table"))
-            if table not in readers:
-                self.refuse("unknown table")
-            elif "data" in value and not isinstance(value["data"], dict) and table != "todo":
-                self.refuse("data: not a JSON object")
-            else:
-                readers[table](value, self.mapping(value, "data") if table != "todo" else {})
-        return self.finish(), self._context
+        table = string(value.get("table"))
+        if table not in readers:
+            self.refuse("unknown table")
+        elif "data" in value and not isinstance(value["data"], dict) and table != "todo":
+            self.refuse("data: not a JSON object")
+        else:
+            readers[table](value, self.mapping(value, "data") if table != "todo" else {})
 
     # -- the session -----------------------------------------------------------------------------
 
     def _project(self, value: JSONObject, data: JSONObject) -> None:
         row = {**data, **value}
         self.begin({}, is_message=False)
-        self._context["worktree"] = self.name(row, "worktree")
+        self.context["worktree"] = self.name(row, "worktree")
         self._keep("project", row, ("table", "data", "worktree", "time", "sandboxes"))
 
     def _session(self, value: JSONObject, data: JSONObject) -> None:
         row = {**data, **value}
         self.begin({}, is_message=False)
-        if "revert" in self._context:  # the second line of the session, at the end
-            first = self._context.get("reverted")
+        if "revert" in self.context:  # the second line of the session, at the end
+            first = self.context.get("reverted")
             if first is not None:
                 self.records.append(Superseded(None, None, first, self.start))
             self._keep("session", {}, ())
             return
-        if revert := _decoded(row.get("revert")):
-            self._context["revert"] = {
+        if revert := object_in(row.get("revert")):
+            self.context["revert"] = {
                 key: self.name(revert, key) for key in ("messageID", "partID")
             }
         directory, title = self.text(row, "directory"), self.text(row, "title")
@@ -350,7 +343,7 @@ class TranscriptReader(PartReader):
         self.fact("agent_version", self.text(row, "version"))
         if title is not None and not title.startswith(_UNTITLED):
             self.fact("ai_title", title)
-        worktree = self._context.get("worktree")
+        worktree = self.context.get("worktree")
         place = directory if worktree in (None, "/") else worktree
         if self.claim.agent_key is not None:
             self._about_agent(row, title)
@@ -383,7 +376,7 @@ class TranscriptReader(PartReader):
         if "data" in value:
             self._state_todos(self.items(value, "data"), None)
         else:
-            listed = self._context.setdefault("todos", [])
+            listed = self.context.setdefault("todos", [])
             if len(listed) < _MOST_TODOS:
                 listed.append({word: value.get(word) for word in TODO})
             self._state_todos(listed, None)
@@ -399,7 +392,7 @@ class TranscriptReader(PartReader):
         role = self.name(data, "role")
         is_agents = role == "assistant"
         model = self.name(data if is_agents else self.mapping(data, "model"), "modelID")
-        self._context["message"] = {
+        self.context["message"] = {
             "created": created if isinstance(created, int) else None,
             "role": role,
             "model": model if is_agents else None,
@@ -429,7 +422,7 @@ class TranscriptReader(PartReader):
         if not any((given, written, read, kept, cost)):
             return
         self.model = self.name(data, "modelID")
-        facts = [created, self.model, self._context.get("began")]
+        facts = [created, self.model, self.context.get("began")]
         if not isinstance(created, int):
             facts += [given, written, read, kept]
         self.use(
@@ -438,18 +431,6 @@ class TranscriptReader(PartReader):
             stated_cost_usd=cost or None,
             stop_reason=self.name(data, "finish"),
         )
-
-
-def _is_row(value: JSONObject) -> bool:
-    return "table" in value and "id" in value
-
-
-def _decoded(value: object) -> JSONObject:
-    """Return an object that a column has as text, and a file as it is."""
-    if isinstance(value, str):
-        found = whole_value(value.encode("utf-8", "replace"))
-        return mapping(found[0]) if found else {}
-    return mapping(value)
 
 
 _STORAGE = "storage"
@@ -584,7 +565,7 @@ class OpenCode(AgentSource):
         self, claim: Claim, lines: Iterable[Line], context: Context
     ) -> tuple[list[Record], Context]:
         """Turn lines into records; what a part says depends on its message."""
-        return TranscriptReader(claim, context).read(lines)
+        return TranscriptReader(claim, context=context).read_lines(lines)
 
 
 def _is_database(name: str) -> bool:

@@ -30,7 +30,6 @@ from ..source import (
     Gathered,
     Line,
     Listing,
-    Member,
     Recognition,
     Source,
     Whereabouts,
@@ -221,7 +220,10 @@ class FromPackage(Source):
         return self._asked(self._source.shape, LOG, claim)
 
     def layout(self, name: str) -> Database | None:
-        return self._asked(self._source.layout, None, name)
+        layout = self._asked(self._source.layout, None, name)
+        if layout is None or layout.lines is None:
+            return layout
+        return layout._replace(lines=partial(self._lines, layout.lines))
 
     def gather(
         self, members: Collection[tuple[str, ...]], content: Callable[[tuple[str, ...]], bytes]
@@ -231,11 +233,12 @@ class FromPackage(Source):
 
     def _lines(
         self,
-        lines: Callable[[Iterable[tuple[Member, bytes]]], Iterable[EntryLine]],
-        contents: Iterable[tuple[Member, bytes]],
+        lines: Callable[[Iterable[_T]], Iterable[EntryLine]],
+        contents: Iterable[_T],
     ) -> list[EntryLine]:
         """Without its lines, an entry cannot be read: what was read of it stays."""
-        made = self._asked(lambda: list(lines(contents)), None)
+        read = list(contents)  # first: what it fails at is no fault of the package
+        made = self._asked(lambda: list(lines(read)), None)
         if made is None:
             raise OSError(self.failure)
         return made

@@ -18,7 +18,6 @@ conversations of the first versions, `tmp/<hash>/chats/*.json`, which are those 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from ..fields import json_text, mapping, obvious_text, string, without
 from ..records import BY_META, DECLINED, AgentLink, AgentMeta, Record, Superseded, WorkingDirectory
@@ -113,20 +112,18 @@ def encoded(path: str) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "-" for c in path)
 
 
-def is_ours(value: JSONObject) -> bool:
-    """Has the object the shape of a line of this format?"""
-    return value.get("type") in ("user", "assistant", "tool_result", "system") and "uuid" in value
-
-
 class Records(ChatReader):
-    """Reads the records of one conversation or subagent."""
+    """Reads the records of one conversation or subagent.
+
+    Later lines need the facts so far, and what is before the last prompts.
+    """
 
     action_of = staticmethod(_action_of)
 
-    def __init__(self, claim: Claim, context: Context) -> None:
-        super().__init__(claim)
-        self.context: dict[str, Any] = dict(context)
-        """What later lines need: the facts so far, and what is before the last prompts."""
+    @staticmethod
+    def is_ours(value: JSONObject) -> bool:
+        is_kind = value.get("type") in ("user", "assistant", "tool_result", "system")
+        return is_kind and "uuid" in value
 
     def type_of(self, value: JSONObject, type_key: str) -> tuple[str, str]:
         return string(value.get(type_key)) or "", string(value.get("subtype")) or ""
@@ -327,10 +324,7 @@ class Qwen(AgentSource):
         """Turn lines into records; what a rewind takes back comes from earlier lines."""
         if claim.kind == "agent_meta":
             return _agent_meta(claim, lines), context
-        reader = Records(claim, context)
-        for value in reader.objects(lines, is_ours):
-            reader.take(value)
-        return reader.finish(), reader.context
+        return Records(claim, context=context).read_lines(lines)
 
 
 def _is_session(name: str) -> bool:

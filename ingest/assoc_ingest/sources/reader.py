@@ -14,9 +14,19 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
-from ..fields import MAX_NAME, Zone, integer, is_without_zone, orjson, sample, utc
+from ..fields import (
+    MAX_NAME,
+    Zone,
+    integer,
+    is_without_zone,
+    json_bytes,
+    mapping,
+    orjson,
+    sample,
+    utc,
+)
 from ..records import Issue, LineExtra, LineType, Record
-from ..source import LEADING, Claim, Line
+from ..source import LEADING, LEFT_OUT, Claim, Line
 
 # ------------------------------------------------------------------------------------------------
 # Finds where the items of a list are in the bytes of a JSON object.
@@ -192,6 +202,36 @@ def whole_value(data: bytes) -> tuple[object, str | None] | None:
     if found is None or list(found[0]) != [""]:
         return None
     return found[0][""], found[1]
+
+
+def object_in(value: object) -> JSONObject:
+    """Return an object that a field has as text, or as it is; {} for anything else."""
+    data = value.encode("utf-8", "replace") if isinstance(value, str) else value
+    if isinstance(data, bytes):
+        data = (whole_value(data) or (None, None))[0]
+    return mapping(data)
+
+
+def with_only(fields: Iterable[str], data: bytes | None) -> bytes | None:
+    """Return the JSON object of a row of a database with these fields alone, `null` for other data.
+
+    It may be in hexadecimal digits.
+    """
+    if data is None or data == LEFT_OUT:
+        return data
+    found = whole_value(data) or whole_value(_from_hex(data))
+    value = found[0] if found is not None else None
+    if not isinstance(value, dict):
+        return b"null"
+    return json_bytes({field: value[field] for field in fields if field in value})
+
+
+def _from_hex(data: bytes) -> bytes:
+    """Return the bytes that hexadecimal digits stand for, nothing for other text."""
+    try:
+        return bytes.fromhex(data.decode("ascii"))
+    except ValueError:
+        return b""
 
 
 def exact_object(data: bytes) -> JSONObject:

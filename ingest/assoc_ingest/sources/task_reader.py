@@ -15,13 +15,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..fields import is_count, json_text, leaves, left_over, mapping, placeholder, string, without
-from ..records import DECLINED, EDIT, ERROR, READ, AgentMeta, Record
-from ..source import Claim, Context, Line
+from ..records import DECLINED, EDIT, ERROR, READ, AgentMeta
 from .chat_reader import ChatReader, Position, exit_code, text_of
-from .reader import JSONObject, whole_value
+from .reader import JSONObject, object_in
 from .task_store import MESSAGES, REPEATED, SHOWN, SPENT, kind_of, moment_of, text_shown
 from .tokens import Counts, beside_cache
 
@@ -150,41 +149,38 @@ def _status(text: str, *, is_error: bool) -> str | None:
 
 
 class TaskReader(ChatReader):
-    """Reads the lines of a task; a source says which tools there are."""
+    """Reads the lines of a task; a source says which tools there are.
+
+    Later lines need the model, the calls without ids, and whether a task was given.
+    """
 
     tools: tuple[str, ...] = ()
     """The tools whose calls may be written in a text."""
     is_typed = False
     """Is a text of a user what a person typed, unless it says otherwise?"""
 
-    def __init__(self, claim: Claim, context: Context) -> None:
-        super().__init__(claim, type_key="table")
-        self.context: dict[str, Any] = dict(context)
-        """What later lines need: the model, the calls without ids, and whether a task was given."""
+    type_key = "table"
 
     def type_of(self, value: JSONObject, type_key: str) -> tuple[str, str]:
         data, kind = mapping(value.get("data")), string(value.get("table")) or ""
         subtype = kind_of(data) if kind == SHOWN else string(data.get("role")) or ""
         return kind, subtype if kind in (SHOWN, MESSAGES) else ""
 
-    def read(self, stretch: Iterable[Line]) -> tuple[list[Record], Context]:
-        """Turn lines into records, and return the context for the lines after them."""
+    def take(self, value: JSONObject) -> None:
         readers = {
             MESSAGES: self.message,
             SHOWN: self._shown,
             "task": self._task,
             "metadata": self._metadata,
         }
-        for value in self.objects(stretch, lambda value: "table" in value, type_key="table"):
-            table, data = string(value.get("table")), value.get("data")
-            if table == "loss":
-                self.note(self.text(value, "reason") or "loss")
-            elif table not in readers or not isinstance(data, dict):
-                self.refuse("data: not a JSON object" if table in readers else "unknown table")
-            else:
-                self.begin({"timestamp": value.get("time", data.get("ts"))}, is_message=None)
-                readers[table](value, data)
-        return self.finish(), self.context
+        table, data = string(value.get("table")), value.get("data")
+        if table == "loss":
+            self.note(self.text(value, "reason") or "loss")
+        elif table not in readers or not isinstance(data, dict):
+            self.refuse("data: not a JSON object" if table in readers else "unknown table")
+        else:
+            self.begin({"timestamp": value.get("time", data.get("ts"))}, is_message=None)
+            readers[table](value, data)
 
     # -- the task --------------------------------------------------------------------------------
 
@@ -250,9 +246,7 @@ class TaskReader(ChatReader):
 
     def _spent(self, kind: str, data: JSONObject) -> JSONObject:
         """Note what a request took: the object in its text states it. Return the rest of that."""
-        text = (self.text(data, "text") or "").encode("utf-8", "replace")
-        stated = mapping((whole_value(text) or ({}, None))[0])
-        stated = stated or self.mapping(data, "contextCondense")
+        stated = object_in(self.text(data, "text")) or self.mapping(data, "contextCondense")
         given, output, written, cached = (
             self.count(stated, name)
             for name in ("tokensIn", "tokensOut", "cacheWrites", "cacheReads")
@@ -438,10 +432,10 @@ class TaskReader(ChatReader):
         self.say("meta", text, "system")
 
 
-def session_above(item: JSONObject) -> str | None:
+def session_above(data: JSONObject) -> str | None:
     """Return the task that is the session of a task, which another one began."""
-    above = string(item.get("parentTaskId"))
-    return (string(item.get("rootTaskId")) or above) if above else None
+    above = string(data.get("parentTaskId"))
+    return (string(data.get("rootTaskId")) or above) if above else None
 
 
 def _thinking(text: str) -> tuple[str, str]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 
-from ..fields import mapping
 from ..records import Record
 from ..source import LOG, UNREAD, Claim, Context, Gathered, Line, Member, entry_names
 from .chat_reader import AgentSource
-from .reader import whole_value
 from .task_reader import KNOWN_LINES, TaskReader, session_above
 from .task_store import FILES, MESSAGES, SHOWN, STORE, lines
 
@@ -26,6 +23,7 @@ class TaskSource(AgentSource):
     extension = ""
     """The directory of the extension in `globalStorage`."""
     reader: type[TaskReader] = TaskReader
+    started_in = staticmethod(session_above)
 
     def default_roots(self, environment: Mapping[str, str], home: str | None) -> list[str]:
         """Each editor has a directory of settings, and so has the part of it on a server."""
@@ -69,20 +67,8 @@ class TaskSource(AgentSource):
                 gathered.append(Gathered(task, None, documents, lines))
         return gathered
 
-    def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
-        """The item of a task is its first line, and states whose subagent the task is."""
-        first = next(iter(lines), b"") if claim.kind == "transcript" and claim.within else b""
-        stated = mapping(mapping((whole_value(first) or ({}, None))[0]).get("data"))
-        return self.as_kind(claim, "agent") if session_above(stated) else claim
-
-    def as_kind(self, claim: Claim, kind: str) -> Claim:
-        """The path of a subagent names the subagent, not the session."""
-        if kind == "agent" and claim.within:
-            return replace(claim, kind=kind, session_key=None, agent_key=claim.session_key)
-        return super().as_kind(claim, kind)
-
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context
     ) -> tuple[list[Record], Context]:
         """Turn lines into records; which model answers comes from earlier lines."""
-        return self.reader(claim, context).read(lines)
+        return self.reader(claim, context=context).read_lines(lines)

@@ -23,7 +23,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-from ..fields import is_count, json_text, leaves, orjson, string
+from ..fields import is_count, json_bytes, json_text, leaves, string
 from ..source import EntryLine, Member
 from .reader import JSONObject, whole_value
 
@@ -96,13 +96,13 @@ def lines(contents: Iterable[tuple[Member, bytes]]) -> Iterator[EntryLine]:
             if isinstance(item, dict):
                 lists[member.table].append(item)
             else:
-                yield member.table, place, {}, _encoded(item)
+                yield member.table, place, {}, json_bytes(item)
     yield from _merged(lists[MESSAGES], lists[SHOWN])
 
 
 def _merged(messages: list[JSONObject], shown: list[JSONObject]) -> Iterator[EntryLine]:
     placed = _placed(messages, shown)
-    texts = list(map(_encoded, messages))
+    texts = list(map(json_bytes, messages))
     now: object = None
     for place in range(len(messages) + 1):
         around = b"".join(texts[place : place + 2])
@@ -112,19 +112,12 @@ def _merged(messages: list[JSONObject], shown: list[JSONObject]) -> Iterator[Ent
             if kind_of(item) in SPENT:
                 later.append(item)
             elif not messages or not _is_in(item, around):
-                yield SHOWN, item.get("ts"), {}, _encoded(item)
+                yield SHOWN, item.get("ts"), {}, json_bytes(item)
         if place < len(messages):
             stated = messages[place].get("ts")
             yield MESSAGES, place, {"time": now if stated is None else stated}, texts[place]
         for item in later:
-            yield SHOWN, item.get("ts"), {}, _encoded(item)
-
-
-def _encoded(item: object) -> bytes:
-    try:
-        return orjson.dumps(item)
-    except orjson.JSONEncodeError:  # it is deep, or has integers beyond 64 bits
-        return json_text(item).encode()
+            yield SHOWN, item.get("ts"), {}, json_bytes(item)
 
 
 def _placed(messages: list[JSONObject], shown: list[JSONObject]) -> Mapping[int, list[JSONObject]]:

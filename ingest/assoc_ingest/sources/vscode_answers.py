@@ -23,7 +23,7 @@ from urllib.parse import unquote, urlsplit
 from ..fields import json_text, leaves, mapping, string, without
 from ..records import BY_META, DECLINED, EDIT, AgentLink
 from .chat_reader import ChatReader, Position, actions, image, image_in, patched
-from .reader import JSONObject, whole_value
+from .reader import JSONObject, object_in
 from .tokens import Counts
 
 _action_of = actions(
@@ -139,10 +139,6 @@ def _calls_in(result: JSONObject, parts: list[JSONObject]) -> dict[str, list[Any
     return dict(zip(own, calls.values(), strict=True)) if is_older else calls
 
 
-def _object(text: str) -> JSONObject:
-    return mapping((whole_value(text.encode("utf-8", "replace")) or ({},))[0])
-
-
 def _told(part: JSONObject) -> JSONObject:
     """Return what the part of a call tells of its arguments, which come later."""
     data = mapping(part.get("toolSpecificData"))
@@ -194,7 +190,7 @@ class Answers(ChatReader):
                 self.row(block, "meta", text, "system")
                 self._uuid = memory.get("id")
                 if self.action_of(tool) == EDIT:
-                    self.add_lines(_object(text), (start, block))
+                    self.add_lines(object_in(text), (start, block))
             self._result(memory, call, {}, content)
         for call in memory["calls"] if "result" in value else ():
             self._result(memory, call, {}, "", is_over=True)
@@ -297,7 +293,7 @@ class Answers(ChatReader):
         text: str,
         told: JSONObject,
     ) -> None:
-        given = {**told, **_object(text)}
+        given = {**told, **object_in(text)}
         given.update({"file_path": path} if (path := given.get("filePath")) else {})
         self._block = block
         paths = patched(string(given.get("input")) or "", None)
