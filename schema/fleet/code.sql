@@ -65,15 +65,16 @@ begin
     return login;
 end $$;
 
--- Locks an origin until the transaction ends. 42501: it belongs to another login.
+-- Locks an origin until the transaction ends. 42501: it belongs to another login, which this login
+-- cannot hold up, because nothing is locked before that is known.
 create function assoc.locked_origin(p_origin integer) returns assoc.origin_states
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
     state assoc.origin_states;
 begin
-    select * into state from assoc.origin_states s where s.origin_id = p_origin for update;
     perform assoc.check_origin(p_origin);
+    select * into state from assoc.origin_states s where s.origin_id = p_origin for update;
     return state;
 end $$;
 
@@ -81,8 +82,11 @@ end $$;
 create function assoc.check_origin(p_origin integer) returns void
 language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
+declare
+    login constant name := assoc.login_of(p_origin);
 begin
-    if not assoc.may_write(assoc.login_of(p_origin)) then
+    -- may_write also says so, but takes as long as a statement of a push.
+    if login <> session_user and not assoc.may_write(login) or login is null then
         raise insufficient_privilege using message = 'this origin is pushed by another login';
     end if;
 end $$;
@@ -161,7 +165,8 @@ begin
 end $$;
 
 -- Creates an origin that belongs to the caller. 54000: the login has reached its limit of origins.
--- 23505: the uuid or the label is taken, or an administrator removed the machine.
+-- 23505: the uuid or the label is taken, or an administrator removed the machine. 23514: the label is too
+-- long, or one that a removal or a uuid would be mistaken for.
 create function assoc.register_v1(p_uuid uuid, p_label text, p_db_uuid uuid, p_nonce uuid)
 returns integer
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
@@ -169,14 +174,23 @@ as $$
 declare
     caller constant name := session_user;
     is_owner boolean := pg_has_role(session_user, current_user, 'member');
-    most integer := coalesce(
-        (select l.most_origins from assoc.logins l where l.role_name = caller), 5
-    );
+    most integer;
     team_of_login text;
+    most_bytes bigint;
     made integer;
 begin
-    -- Otherwise two calls at once could both count one too few.
-    perform pg_advisory_xact_lock(hashtextextended('assoc origins ' || caller, 0));
+    -- Otherwise two calls at once could both count one too few. Not an advisory lock, because each login
+    -- can take those that others need.
+    if not is_owner then
+        insert into assoc.logins (role_name) values (caller) on conflict do nothing;
+    end if;
+    select l.most_origins, l.team, l.most_bytes into most, team_of_login, most_bytes
+    from assoc.logins l where l.role_name = caller for update;
+    if length(p_label) > 63 or p_label ~ '^(removed-)?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$'
+    then
+        raise check_violation using message = 'this label is too long, or looks like a uuid',
+            constraint = 'origins_label_plain';
+    end if;
     if not is_owner
         and (select count(*) from assoc.origins o where o.role_name = caller) >= most
     then
@@ -196,11 +210,13 @@ begin
         raise unique_violation using message = 'another login has used this label',
             constraint = 'origins_label_key';
     end if;
-    select l.team into team_of_login from assoc.logins l where l.role_name = caller;
     insert into assoc.origins (uuid, role_name, label, team)
     values (p_uuid, caller, p_label, team_of_login)
     returning origin_id into made;
     insert into assoc.origin_states (origin_id, db_uuid, nonce) values (made, p_db_uuid, p_nonce);
+    if most_bytes is not null then
+        insert into assoc.stored (origin_id, bytes) values (made, 0);
+    end if;
     return made;
 end $$;
 
@@ -305,7 +321,9 @@ declare
     size bigint;
     total bigint := 0;
 begin
-    foreach name in array assoc.placed_tables() || assoc.keyed_tables() || array['frames', 'files'] loop
+    foreach name in array assoc.placed_tables() || assoc.keyed_tables()
+        || array['frames', 'files', 'deleted_files']
+    loop
         execute format(
             'select coalesce(sum(24 + %s), 0) from assoc.%I t where t.origin_id = $1',
             (select string_agg(format('coalesce(pg_column_size(t.%I), 0)', attname), ' + ')
@@ -319,55 +337,74 @@ begin
     return total;
 end $$;
 
-create function assoc.has_quota(p_role name) returns boolean
-language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
-as $$
-begin
-    return exists (
-        select from assoc.logins l where l.role_name = p_role and l.most_bytes is not null
-    );
-end $$;
-
--- Adds what a call sent to what its origin stores. 53400: the login would store more than it may. All
--- is counted only when the sums say so, because they count twice what replaced something.
-create function assoc.check_quota(p_origin integer, p_role name, p_sent bigint) returns void
+-- Adds what a call sent to what an origin stores, if it has a limit. 53400: it, or all origins of its login,
+-- would store more than they may. All is counted only when the sums say so, because they count twice what
+-- replaced something.
+create function assoc.check_quota(p_origin integer, p_sent bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
-    most bigint := (select l.most_bytes from assoc.logins l where l.role_name = p_role);
-    origins integer[] := array(select o.origin_id from assoc.origins o where o.role_name = p_role);
+    login name;
+    most_of_login bigint;
+    most bigint;
+    origins integer[];
+    other integer;
     used bigint;
+    used_by_login bigint;
 begin
-    insert into assoc.stored as s (origin_id, bytes) values (p_origin, p_sent)
-    on conflict (origin_id) do update set bytes = s.bytes + excluded.bytes;
-    select sum(s.bytes) into used from assoc.stored s where s.origin_id = any (origins);
-    if used <= most then
+    select o.role_name, o.most_bytes into login, most from assoc.origins o where o.origin_id = p_origin;
+    -- Otherwise several machines of a login could each find the same room.
+    select l.most_bytes into most_of_login
+    from assoc.logins l where l.role_name = login for update;
+    origins := case
+        when most_of_login is null then array[p_origin]
+        else array(select o.origin_id from assoc.origins o where o.role_name = login)
+    end;
+    update assoc.stored s set bytes = s.bytes + p_sent where s.origin_id = p_origin
+    returning s.bytes into used;
+    select sum(s.bytes) into used_by_login from assoc.stored s where s.origin_id = any (origins);
+    if used <= coalesce(most, used) and used_by_login <= coalesce(most_of_login, used_by_login) then
         return;
     end if;
-    used := (select sum(assoc.stored_bytes(o)) from unnest(origins) o);
-    if used > most then
+    used_by_login := 0;
+    foreach other in array origins loop
+        used := assoc.stored_bytes(other);
+        update assoc.stored set bytes = used where origin_id = other;
+        used_by_login := used_by_login + used;
+        if other = p_origin and used > most then
+            raise configuration_limit_exceeded using
+                message = format('this machine: %s of %s MB', round(used / 1e6, 1), round(most / 1e6, 1)),
+                constraint = 'quota_of_login';
+        end if;
+    end loop;
+    if used_by_login > most_of_login then
         raise configuration_limit_exceeded using
-            message = format('%s of %s MB', round(used / 1e6, 1), round(most / 1e6, 1)),
+            message = format(
+                'the login %s: %s of %s MB', login, round(used_by_login / 1e6, 1),
+                round(most_of_login / 1e6, 1)
+            ),
             constraint = 'quota_of_login';
     end if;
-    used := assoc.stored_bytes(p_origin);
-    update assoc.stored set bytes = used where origin_id = p_origin;
 end $$;
 
--- How many bytes a machine may store, with what its login's other machines store taken off; null: no limit.
+-- How many bytes a machine may store: its own limit, or that of its login with what its login's other
+-- machines store taken off; null: no limit.
 create function assoc.room_v1(p_uuid uuid) returns bigint
 language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
     caller constant name := session_user;
-    most constant bigint := (select l.most_bytes from assoc.logins l where l.role_name = caller);
+    most_of_login constant bigint := (select l.most_bytes from assoc.logins l where l.role_name = caller);
+    most constant bigint := (
+        select o.most_bytes from assoc.origins o where o.role_name = caller and o.uuid = p_uuid
+    );
     others constant integer[] := array(
         select o.origin_id from assoc.origins o where o.role_name = caller and o.uuid <> p_uuid
     );
     used bigint;
 begin
     select sum(s.bytes) into used from assoc.stored s where s.origin_id = any (others);
-    return most - coalesce(used, 0);
+    return least(most, most_of_login - coalesce(used, 0));
 end $$;
 
 -- Inserts files or updates their attributes, and returns their numbers in the same order.
@@ -379,8 +416,8 @@ language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
     o assoc.origin_states := assoc.locked_origin(p_origin);
-    login constant name := assoc.login_of(p_origin);
     keys bytea[];
+    statement text;
     added integer;
     changed bigint;
 begin
@@ -401,7 +438,8 @@ begin
         select from assoc.files f where f.origin_id = p_origin and f.file_key = key
     );
     get diagnostics added = row_count;
-    execute assoc.write_of('files') using p_origin, p_files;
+    select s.writes into statement from assoc.statements s where s.name = 'files';
+    execute statement using p_origin, null::integer[], null::bigint[], null::bigint[], p_files;
     get diagnostics changed = row_count;
     numbers := array(
         select f.file_no
@@ -409,8 +447,8 @@ begin
         join assoc.files f on f.origin_id = p_origin and f.file_key = key
         order by n
     );
-    if assoc.has_quota(login) then
-        perform assoc.check_quota(p_origin, login, octet_length(p_files::text));
+    if exists (select from assoc.stored s where s.origin_id = p_origin) then
+        perform assoc.check_quota(p_origin, octet_length(p_files::text));
     end if;
     if added + changed > 0 then
         update assoc.origin_states set next_file_no = next_file_no + added where origin_id = p_origin;
@@ -440,12 +478,9 @@ language plpgsql security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
 declare
     o assoc.origin_states := assoc.locked_origin(p_origin);
-    login constant name := assoc.login_of(p_origin);
-    placed constant text[] := assoc.placed_tables();
     is_changed boolean := p_file_no <> '{}' or p_tables <> '{}' or p_gone::text <> '{}';
     row_tables integer[];
-    touched integer;
-    name text;
+    statement text;
     rows json;
     changed bigint;
 begin
@@ -461,6 +496,7 @@ begin
         row_tables := array(
             select coalesce(bit_or(f.row_tables), 0)
             from unnest(p_file_no, p_start, p_end) with ordinality as r (file_no, start, "end", n)
+            join assoc.files k on k.origin_id = p_origin and k.file_no = r.file_no
             left join assoc.frames f
                 on f.origin_id = p_origin and f.file_no = r.file_no
                 and (r."end" is null or f.start < r."end")
@@ -472,6 +508,9 @@ begin
             group by r.n
             order by r.n
         );
+        if cardinality(row_tables) < cardinality(p_file_no) then -- nothing would delete these rows
+            raise foreign_key_violation using message = 'a stretch is of no file';
+        end if;
         with sent as materialized (
             select * from unnest(
                 p_file_no, p_start, p_end, p_row_tables, row_tables, p_data, p_digest, p_rows_digest
@@ -492,39 +531,36 @@ begin
         set data = case when t.digest = excluded.digest then t.data else excluded.data end,
             digest = excluded.digest, rows_digest = excluded.rows_digest,
             row_tables = excluded.row_tables;
-        touched := (select bit_or(bits) from unnest(row_tables || p_row_tables) bits);
-        for n in 1 .. cardinality(placed) loop
-            rows := p_rows[array_position(p_tables, placed[n])];
-            if rows is not null then
-                execute assoc.write_of(placed[n])
-                    using p_origin, p_file_no, p_rows_start, p_end, rows;
-            elsif touched & (1 << n - 1) <> 0 then
-                execute assoc.deletion_of(placed[n]) using p_origin, p_file_no, p_rows_start, p_end;
-            end if;
+    end if;
+    if p_gone::text <> '{}' then
+        for statement, rows in
+            select s.deletes, g.value
+            from json_each(p_gone) g
+            join assoc.statements s on s.name = g.key and s.bit is null
+        loop
+            execute statement using p_origin, rows;
         end loop;
     end if;
-    if json_array_length(p_files) > 0 then
-        execute assoc.write_of('files') using p_origin, p_files;
+    -- One question for all statements: each more is planned again for every push, because a machine
+    -- connects for each.
+    for statement, rows in
+        select case when w.rows is null then s.deletes else s.writes end, w.rows
+        from assoc.statements s
+        left join unnest(p_tables || 'files'::text, p_rows || nullif(p_files::text, '[]')::json)
+            as w (name, rows) on w.name = s.name
+        where w.rows is not null
+           or s.bit & (select bit_or(bits) from unnest(row_tables || p_row_tables) bits) <> 0
+    loop
+        execute statement using p_origin, p_file_no, p_rows_start, p_end, rows;
         get diagnostics changed = row_count;
         is_changed := is_changed or changed > 0;
-    end if;
-    foreach name in array assoc.keyed_tables() loop
-        if p_gone->name is not null then
-            execute format(
-                'delete from assoc.%1$I t using json_populate_recordset(null::assoc.%1$I, $2) n'
-                ' where t.origin_id = $1 and %2$s', name, assoc.same_key(name)
-            ) using p_origin, p_gone->name;
-        end if;
-        if name = any (p_tables) then
-            execute assoc.write_of(name)
-                using p_origin, p_rows[array_position(p_tables, name)];
-        end if;
     end loop;
-    if assoc.has_quota(login) then
-        perform assoc.check_quota(p_origin, login, (
+    if exists (select from assoc.stored s where s.origin_id = p_origin) then
+        perform assoc.check_quota(p_origin, (
             coalesce(octet_length(p_files::text), 0)
-            + (select coalesce(sum(octet_length(d)), 0) from unnest(p_data) d)
+            + (select coalesce(sum(octet_length(b)), 0) from unnest(p_data || p_digest || p_rows_digest) b)
             + (select coalesce(sum(octet_length(r::text)), 0) from unnest(p_rows) r)
+            + 48 * cardinality(p_file_no)
         )::bigint);
     end if;
     if is_changed then
@@ -577,76 +613,73 @@ as $$ select array[
     'task_dependencies', 'prices', 'notes'
 ] $$;
 
--- The condition that n has the key of t, two rows of a table of one origin.
-create function assoc.same_key(p_table text) returns text
-language sql stable
-as $$
-    select string_agg(format('n.%I = t.%I', k, k), ' and ')
-    from unnest((assoc.key_of(p_table))[2:]) k
-$$;
-
--- The statement that deletes the rows of a placed table of origin $1 in stretches of files, which are
--- given by files, $2, starts, $3, and ends, $4.
-create function assoc.deletion_of(p_table text) returns text
-language sql stable
-as $$
-    select format(
-        'delete from assoc.%I t using unnest($2, $3, $4) as r (file_no, start, "end")'
-        ' where t.origin_id = $1 and t.file_no = r.file_no and t.byte_offset >= r.start'
-        ' and (r."end" is null or t.byte_offset < r."end")', p_table
-    )
-$$;
-
--- The statements that write rows of origin $1 where they differ: rows $5 of a placed table, which
--- replace all others in the stretches of `deletion_of`, and rows $2 of another table. They are part of a
--- function, because a machine connects for every push, and to look up the columns each time takes longer
--- than most of these statements do.
-do $do$
-declare
-    statements text;
-begin
-    select string_agg(format(' when %L then %L', name, format(
+-- The statements of a push. To look up the columns in every push would take longer than most of them do.
+--   placed tables  deletes: of origin $1, the rows in stretches of files, which are given by files, $2,
+--                  starts, $3, and ends, $4. writes: rows $5, which replace all others there
+--   keyed tables   deletes: of origin $1, the rows with the keys $2. writes: rows $5
+--   files          writes: attributes $5 of files that are there
+-- Rows that are there with the same values stay untouched.
+delete from assoc.statements;
+insert into assoc.statements (name, bit, deletes, writes)
+select
+    t.name,
+    case when t.place is not null then 1 << t.place - 1 end,
+    case
+        when t.place is not null then t.deletion
+        when t.name <> 'files' then format(
+            'delete from assoc.%1$I t using json_populate_recordset(null::assoc.%1$I, $2) n'
+            ' where t.origin_id = $1 and %2$s', t.name, t.same_key
+        )
+    end,
+    format(
         case
-            when name = 'files' then
-                'update assoc.%1$I t set (%2$s) = (%3$s)'
-                ' from json_populate_recordset(null::assoc.%1$I, $2) excluded'
-                ' where t.origin_id = $1 and t.file_key = excluded.file_key'
-                ' and (%4$s) is distinct from (%3$s)'
-            when name = any (assoc.keyed_tables()) then
-                'insert into assoc.%1$I as t (origin_id, %2$s)'
-                ' select $1, %2$s from json_populate_recordset(null::assoc.%1$I, $2)'
-                ' on conflict (%5$s) do update set (%2$s) = (%3$s) where t.digest <> excluded.digest'
-            else
-                'with n as materialized (select * from json_populate_recordset(null::assoc.%1$I, $5)),'
-                ' gone as (%7$s and not exists (select from n where %6$s))'
+            when t.place is not null then
+                'with n as materialized ('
+                'select * from json_populate_recordset(null::assoc.%1$I, $5)'
+                ' where file_no = any ($2)),'
+                ' gone as (%7$s and not exists (select from n where n.file_no = t.file_no and %6$s))'
                 ' insert into assoc.%1$I as t (origin_id, file_no, %2$s) select $1, file_no, %2$s from n'
                 ' on conflict (%5$s) do update set (%2$s) = (%3$s) where (%4$s) is distinct from (%3$s)'
+            when t.name = 'files' then
+                'update assoc.%1$I t set (%2$s) = (%3$s)'
+                ' from json_populate_recordset(null::assoc.%1$I, $5) excluded'
+                ' where t.origin_id = $1 and t.file_key = excluded.file_key'
+                ' and (%4$s) is distinct from (%3$s)'
+            else
+                'insert into assoc.%1$I as t (origin_id, %2$s)'
+                ' select $1, %2$s from json_populate_recordset(null::assoc.%1$I, $5)'
+                ' on conflict (%5$s) do update set (%2$s) = (%3$s) where t.digest <> excluded.digest'
         end,
-        name, columns, new_columns, old_columns, array_to_string(assoc.key_of(name), ', '),
-        assoc.same_key(name), assoc.deletion_of(name)
-    )), '')
-    into statements
+        t.name, c.columns, c.new_columns, c.old_columns, array_to_string(t.key, ', '), t.same_key,
+        t.deletion
+    )
+from (
+    select
+        n.name, array_position(assoc.placed_tables(), n.name) as place, k.key,
+        (
+            select string_agg(format('n.%1$I = t.%1$I', column_name), ' and ')
+            from unnest(k.key) as column_name where column_name not in ('origin_id', 'file_no')
+        ) as same_key,
+        format(
+            'delete from assoc.%I t using unnest($2, $3, $4) as r (file_no, start, "end")'
+            ' where t.origin_id = $1 and t.file_no = r.file_no and t.byte_offset >= r.start'
+            ' and (r."end" is null or t.byte_offset < r."end")', n.name
+        ) as deletion
+    from unnest(assoc.placed_tables() || assoc.keyed_tables() || array['files']) as n (name)
+    cross join lateral (select assoc.key_of(n.name) as key) k
+) t
+cross join lateral (
+    select
+        string_agg(a.name, ', ' order by a.attnum) as columns,
+        string_agg('excluded.' || a.name, ', ' order by a.attnum) as new_columns,
+        string_agg('t.' || a.name, ', ' order by a.attnum) as old_columns
     from (
-        select
-            t.name,
-            string_agg(a.column, ', ' order by a.attnum) as columns,
-            string_agg('excluded.' || a.column, ', ' order by a.attnum) as new_columns,
-            string_agg('t.' || a.column, ', ' order by a.attnum) as old_columns
-        from unnest(array['files'] || assoc.placed_tables() || assoc.keyed_tables()) as t (name)
-        join (
-            select attrelid, attnum, quote_ident(attname) as column
-            from pg_attribute
-            where attnum > 0 and not attisdropped and attname not in ('origin_id', 'file_no')
-        ) a on a.attrelid = ('assoc.' || t.name)::regclass
-        group by t.name
-        order by t.name
-    ) t;
-    execute format($function$
-create function assoc.write_of(p_table text) returns text
-language sql immutable
-as %L
-    $function$, 'select case p_table' || statements || ' end');
-end $do$;
+        select attnum, quote_ident(attname) as name
+        from pg_attribute
+        where attrelid = ('assoc.' || t.name)::regclass
+          and attnum > 0 and not attisdropped and attname not in ('origin_id', 'file_no')
+    ) a
+) c;
 
 -- Deletes files with all their frames and rows.
 create function assoc.forget_v1(
@@ -658,6 +691,7 @@ as $$
 declare
     o assoc.origin_states := assoc.locked_origin(p_origin);
     numbers integer[];
+    is_known_only boolean;
     name text;
 begin
     applied := o.version = p_version;
@@ -666,12 +700,19 @@ begin
     if not applied then
         return;
     end if;
-    insert into assoc.deleted_files (origin_id, file_key)
-    select distinct p_origin, k from unnest(p_keys) k
-    on conflict do nothing;
     numbers := array(
         select file_no from assoc.files f where f.origin_id = p_origin and f.file_key = any (p_keys)
     );
+    -- Those of files that the server has not, for example after its restore, only within limits: a login
+    -- could fill the disk with them.
+    is_known_only := o.next_file_no + 10000 < cardinality(p_keys)
+        + (select count(*) from assoc.deleted_files d where d.origin_id = p_origin);
+    insert into assoc.deleted_files (origin_id, file_key)
+    select distinct p_origin, k
+    from unnest(p_keys) k
+    left join assoc.files f on f.origin_id = p_origin and f.file_key = k
+    where f.file_no is not null or not is_known_only and octet_length(k) <= 32
+    on conflict do nothing;
     if numbers = '{}' then
         return;
     end if;
@@ -699,7 +740,9 @@ declare
     o assoc.origin_states := assoc.locked_origin(p_origin);
 begin
     update assoc.origin_states
-    set version = o.version + 1, nonce = p_nonce, reindexed_after = o.reindexed_after || o.nonce
+    set version = o.version + 1, nonce = p_nonce,
+        -- That of the machine, not those of reindexes since: a login could make as many as it likes.
+        reindexed_after = case when o.reindexed_after = '{}' then array[o.nonce] else o.reindexed_after end
     where origin_id = p_origin;
     return o.version + 1;
 end $$;
@@ -777,7 +820,8 @@ end $$;
 create function assoc.devices_v1()
 returns table (
     label text, uuid uuid, role_name name, can_login boolean, team text, pushed_at timestamptz,
-    synced_at timestamptz, errors bigint, files bigint, bytes bigint, stored_bytes bigint
+    synced_at timestamptz, errors bigint, files bigint, bytes bigint, stored_bytes bigint,
+    quota_used double precision
 )
 language plpgsql stable security definer set search_path = pg_catalog, assoc, pg_temp
 as $$
@@ -796,9 +840,10 @@ begin
     );
     return query
     with o as materialized (
-        select t.*, s.pushed_at
+        select t.*, s.pushed_at, c.bytes as counted
         from assoc.origins t
         join assoc.origin_states s using (origin_id)
+        left join assoc.stored c using (origin_id)
         where t.origin_id = any (visible)
     ), f as materialized (
         select t.origin_id, count(*) as files, sum(t.size)::bigint as bytes
@@ -817,8 +862,13 @@ begin
         o.label, o.uuid, o.role_name,
         exists (select from pg_roles r where r.rolname = o.role_name and r.rolcanlogin),
         o.team, o.pushed_at, assoc_read.moment(s.synced_at, '{}') at time zone 'UTC',
-        coalesce(i.errors, 0), coalesce(f.files, 0), coalesce(f.bytes, 0), coalesce(d.bytes, 0)
+        coalesce(i.errors, 0), coalesce(f.files, 0), coalesce(f.bytes, 0), coalesce(d.bytes, 0),
+        greatest(
+            o.counted / nullif(o.most_bytes, 0)::float8,
+            sum(o.counted) over (partition by o.role_name) / nullif(l.most_bytes, 0)::float8
+        )
     from o
+    left join assoc.logins l on l.role_name = o.role_name
     left join f on f.origin_id = o.origin_id
     left join d on d.origin_id = o.origin_id
     left join i on i.origin_id = o.origin_id
@@ -828,7 +878,7 @@ begin
     select
         null, null, l.role_name,
         exists (select from pg_roles r where r.rolname = l.role_name and r.rolcanlogin),
-        l.team, null, null, 0, 0, 0, 0
+        l.team, null, null, 0, 0, 0, 0, null
     from assoc.logins l
     where l.role_name = any (logins)
       and not exists (select from assoc.origins r where r.role_name = l.role_name);
@@ -2381,6 +2431,7 @@ grant select on all tables in schema assoc to assoc_reader;
 revoke select on assoc.logins, assoc.team_readers, assoc.labels, assoc.stored from assoc_reader;
 grant select on assoc.schema_version to assoc_device;
 grant select, insert, update, delete on all tables in schema assoc to assoc_admin;
+revoke all on assoc.statements from assoc_reader, assoc_admin; -- they run with the rights of the owner
 grant select on all tables in schema assoc_read to assoc_reader, assoc_admin;
 
 revoke all on all functions in schema assoc from public;

@@ -168,7 +168,7 @@ def test_an_invited_label_is_taken_by_no_other_login(
 
 @pytest.mark.parametrize("label", ["", "-x", "a b", "a/b", "a'b", "ü", "x" * 64, "a\n"])
 def test_a_label_that_no_machine_can_have_is_refused(database: Any, label: str) -> None:
-    with pytest.raises(UsageError, match="A label may have"):
+    with pytest.raises(UsageError, match="A label has at most"):
         devices.invite(database, label, "someone", reads=False, team=None)
 
 

@@ -61,7 +61,7 @@ def test_inner_functions_are_closed(login: Callable[..., Any]) -> None:
     device = login("device")
     for call in (
         "assoc.raised_version(1, gen_random_uuid())",
-        "assoc.write_of('messages')",
+        "assoc.stored_bytes(1)",
         "assoc.locked_origin(1)",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):

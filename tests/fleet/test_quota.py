@@ -102,6 +102,61 @@ def test_a_limit_counts_all_machines_of_a_login_and_what_was_there_before(
     assert devices.quotas(database, other.info.user)[0].most is None
 
 
+def test_a_machine_has_a_limit_of_its_own_within_that_of_its_login(
+    login: Callable[..., Any], database: Any
+) -> None:
+    device = login("device")
+    local, memory, other = MadeLocal(), MadeMemory("build-1"), MadeMemory("build-2")
+    local.put("a", file_of(100_000, "before"))
+    for machine in (memory, other):
+        push(Server(device), local, machine)
+    devices.set_quota(database, "build-1", 150_000, of_machine=True)
+    devices.set_quota(database, device.info.user, 400_000)
+    local.put("b", file_of(100_000, "after"))
+    with pytest.raises(QuotaError, match=r"this machine: 0\.2 of 0\.2 MB"):
+        push(Server(device), local, memory)
+    push(Server(device), local, other)
+    local.put("c", file_of(150_000, "too much"))
+    with pytest.raises(QuotaError, match=rf"the login {device.info.user}: 0\.5 of 0\.4 MB"):
+        push(Server(device), local, other)
+    assert Server(device).room(memory.uuid) == 150_000
+    assert 290_000 < (Server(device).room(other.uuid) or 0) < 300_000
+    of_login, of_machine = devices.quotas(database)
+    assert (of_login.label, of_login.most) == (None, 400_000)
+    assert (of_machine.label, of_machine.most) == ("build-1", 150_000)
+    assert 300_000 < of_login.stored < 310_000
+    assert 100_000 < of_machine.stored < 105_000
+    used = {device.label: device.quota_used or 0 for device in devices.devices(database)}
+    assert used == pytest.approx({"build-1": 0.76, "build-2": 0.76}, abs=0.02)
+    devices.set_quota(database, device.info.user, None)
+    push(Server(device), local, other)
+    devices.set_quota(database, "build-1", None, of_machine=True)
+    assert database.execute("select count(*) from assoc.stored").fetchone() == (0,)
+    push(Server(device), local, memory)
+    assert devices.quotas(database) == []
+
+
+def test_machines_of_a_login_cannot_use_the_same_room_at_once(
+    login: Callable[..., Any], database: Any, empty_database: str
+) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    first = login("device")
+    name = first.info.user
+    devices.set_quota(database, name, 300_000)
+    local, memory, other = MadeLocal(), MadeMemory(), MadeMemory()
+    for machine in (memory, other):
+        push(Server(first), local, machine)
+    local.put("a", file_of(200_000, "said"))
+    with psycopg.connect(empty_database, user=name, autocommit=True) as second:
+        second.execute("set lock_timeout = '300ms'")
+        with first.transaction():
+            push(Server(first), local, memory)
+            with pytest.raises(FleetError, match="holds a lock"):
+                push(Server(second), local, other)
+        with pytest.raises(QuotaError):
+            push(Server(second), local, other)
+
+
 def test_rows_count_as_well_as_bytes(login: Callable[..., Any], database: Any) -> None:
     device = login("device")
     devices.set_quota(database, device.info.user, 100_000)
@@ -123,7 +178,8 @@ def test_no_login_changes_its_limit(login: Callable[..., Any], database: Any) ->
         "update assoc.logins set most_bytes = null",
         "delete from assoc.stored",
         "select assoc.stored_bytes(1)",
-        "select assoc.check_quota(1, 'x', -1000000)",
+        "select assoc.check_quota(1, -1000000)",
+        "update assoc.origins set most_bytes = null",
     ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
             device.execute(attempt)
@@ -161,7 +217,7 @@ def test_a_machine_is_told_before_it_sends_anything(
     said.say(Random(1).randbytes(40_000).hex(), 1)
     sync(shell.database, [tmp_path / "home"])
     assert shell("remote", "quota", *to) == 0
-    assert "No login has a limit" in shell.err
+    assert "There is no limit" in shell.err
     assert shell("remote", "quota", name, "20kB", *to) == 0, shell.err
     assert shell.out.splitlines()[-1].split() == [name, "0", "bytes", "20.0", "kB"]
     destination = postgres.dsn(database.info.dbname, name)

@@ -46,7 +46,7 @@ class Nodes:
             tables = connection.execute(
                 "select string_agg(format('assoc.%I', relname), ', ') from pg_class"
                 " where relnamespace = to_regnamespace('assoc') and relkind = 'r'"
-                " and relname <> 'schema_version'"
+                " and relname not in ('schema_version', 'statements')"
             ).fetchone()
             if tables and tables[0]:
                 connection.execute(f"truncate {tables[0]}")

@@ -41,7 +41,8 @@ def list_devices(database: Path, destination: str | None, as_json: bool) -> None
     push" is how long ago a push last changed something. "Lag" is the time since the last sync that
     the machine has told of, and includes any difference between its clock and that of the server. A
     machine without news sends nothing, so both grow although nothing is missing. "Errors" are lines
-    and files that could not be read. "Bytes" is the size of the files on the machine.
+    and files that could not be read. "Bytes" is the size of the files on the machine. "Quota" is
+    how much is used of what the machine, or its login, may store.
 
     \b
     Examples:
@@ -57,8 +58,20 @@ def list_devices(database: Path, destination: str | None, as_json: bool) -> None
     if as_json:
         write([safe_json({"devices": [_device_json(device) for device in found]}) + "\n"])
     elif found:
-        headers = ("Label", "Login", "Team", "Last push", "Lag", "Errors", "Files", "Bytes")
-        write_lines(table(headers, map(_device_row, found), table_width()))
+        headers = (
+            "Label",
+            "Login",
+            "Team",
+            "Last push",
+            "Lag",
+            "Errors",
+            "Files",
+            "Bytes",
+            "Quota",
+        )
+        shown = len(headers) - all(device.quota_used is None for device in found)
+        rows = [_device_row(device)[:shown] for device in found]
+        write_lines(table(headers[:shown], rows, table_width()))
     else:
         say("The server shows this login no machine.")
 
@@ -84,6 +97,7 @@ def _device_row(device: Device) -> tuple[object, ...]:
         device.errors,
         device.files,
         size(device.bytes),
+        "" if device.quota_used is None else f"{device.quota_used:.0%}",
     )
 
 
@@ -128,10 +142,11 @@ def add_device(
     from ..fleet import devices
     from ..fleet.administration import destination_of
     from ..fleet.connect import connect
+    from ..fleet.server import patient
 
     if team is not None and no_team:
         raise UsageError("Give --team or --no-team, not both.")
-    with connect(destination_of(database, destination)) as connection:
+    with connect(destination_of(database, destination)) as connection, patient(connection):
         password = devices.add_login(
             connection,
             login,
@@ -175,8 +190,9 @@ def invite(
     from ..fleet import devices
     from ..fleet.administration import destination_of
     from ..fleet.connect import connect
+    from ..fleet.server import patient
 
-    with connect(destination_of(database, destination)) as connection:
+    with connect(destination_of(database, destination)) as connection, patient(connection):
         place, password = devices.invite(connection, label, login or label, reads=reads, team=team)
     allowed = ("--all-projects",) if all_projects else ()
     join = to_copy("assoc-ingest", "remote", "join", place, "--label", label, *allowed, "--service")
@@ -187,41 +203,55 @@ def invite(
 
 
 @click.command()
-@click.argument("login", required=False)
+@click.argument("name", metavar="[LOGIN]", required=False)
 @click.argument("most", metavar="[SIZE]", required=False)
+@click.option("--machine", is_flag=True, help="The name is the label of one machine, not a login.")
 @_destination_option
 @database_option
-def quota(database: Path, login: str | None, most: str | None, destination: str | None) -> None:
+def quota(
+    database: Path, name: str | None, most: str | None, machine: bool, destination: str | None
+) -> None:
     """Limit what the machines of a login may store, for example 2GB; `none` removes the limit.
 
-    What counts is the size of all rows and bytes without indexes. A push that cannot fit is refused
-    before anything is sent, and any other where it would exceed the limit; deletions still work.
-    Without SIZE, shows the limit and what is stored, without LOGIN of all logins that have one.
+    A login can push as several machines: its limit is for all together, and with --machine, the
+    machine with this label has a limit of its own as well. What counts is the size of all rows and
+    bytes without indexes. A push that cannot fit is refused before anything is sent, and any other
+    where it would exceed the limit; deletions still work. Without SIZE, shows the limit and what is
+    stored, without LOGIN all limits.
 
     \b
     Examples:
       assoc-ingest remote quota laptop 2GB
+      assoc-ingest remote quota --machine build-7 500MB
       assoc-ingest remote quota
     """
     from ..fleet import devices
     from ..fleet.administration import destination_of
     from ..fleet.connect import connect
+    from ..fleet.server import patient
 
-    with connect(destination_of(database, destination)) as connection:
-        if login is not None and most is not None:
+    if name is None and machine:
+        raise UsageError("Give the label of a machine.")
+    with connect(destination_of(database, destination)) as connection, patient(connection):
+        if name is not None and most is not None:
             limit = None if most.lower() == "none" else devices.bytes_of(most)
-            devices.set_quota(connection, login, limit)
-        found = devices.quotas(connection, login)
-    rows = [
-        (one.login, size(one.stored), "none" if one.most is None else size(one.most))
-        for one in found
-    ]
+            devices.set_quota(connection, name, limit, of_machine=machine)
+        quotas = devices.quotas(connection, name, of_machine=machine)
+    rows = [(quota.login, quota.label, size(quota.stored), _limit(quota.most)) for quota in quotas]
     if rows:
-        write_lines(table(("Login", "Stored", "Limit"), rows, table_width()))
-    elif login is None:
-        say("No login has a limit.")
+        write_lines(table(("Login", "Machine", "Stored", "Limit"), rows, table_width()))
+    elif name is None:
+        say("There is no limit.")
     else:
-        raise NotFoundError(f"The server has no login {login!r} of a machine.")
+        raise NotFoundError(
+            f"The server has no machine {name!r}."
+            if machine
+            else f"The server has no login {name!r} of a machine."
+        )
+
+
+def _limit(most: int | None) -> str:
+    return "none" if most is None else size(most)
 
 
 @click.command("remove-device")
@@ -246,8 +276,9 @@ def remove_device(
     from ..fleet.administration import destination_of
     from ..fleet.connect import connect
     from ..fleet.deletion import origin_named, remove_origin
+    from ..fleet.server import patient
 
-    with connect(destination_of(database, destination)) as connection:
+    with connect(destination_of(database, destination)) as connection, patient(connection):
         devices.check_removable(connection, login)
         labels = devices.labels_of(connection, login)
         also = f", and delete all that {', '.join(labels)} pushed" if data and labels else ""
@@ -290,8 +321,9 @@ def remove_origin(
     from ..fleet import deletion
     from ..fleet.administration import destination_of
     from ..fleet.connect import connect
+    from ..fleet.server import patient
 
-    with connect(destination_of(database, destination)) as connection:
+    with connect(destination_of(database, destination)) as connection, patient(connection):
         origin = deletion.origin_named(connection, label)
         what = f"{many(origin.size.files, 'file')} ({size(origin.size.bytes)}) of {origin.label}"
         what = f"the bytes of {what}" if bytes_only else what

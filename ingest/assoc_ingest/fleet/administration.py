@@ -413,7 +413,7 @@ def set_up(
 def _plain(label: str) -> str:
     """Return a label in the letters that are allowed: it becomes part of a path."""
     plain = ascii_letters + digits + "._-"
-    return "".join(letter if letter in plain else "-" for letter in label).lstrip("._-")
+    return "".join(letter if letter in plain else "-" for letter in label).lstrip("._-")[:63]
 
 
 def _demand_label(known: Known | None, label: str) -> None:
@@ -670,7 +670,7 @@ def _demand_room(local: Local, server: Server, state: State) -> None:
     if size > room:
         raise QuotaError(
             f"What may leave this machine takes more than {shown_size(size)}, and the server allows"
-            f" this login {shown_size(max(room, 0))}. Nothing was sent: allow fewer projects "
+            f" it {shown_size(max(room, 0))}. Nothing was sent: allow fewer projects "
             "(`remote disallow`), or ask the owner of the server for more."
         )
 

@@ -85,12 +85,14 @@ SENTENCES = {
     "lost, go on with `remote adopt`.",
     "origins_of_login": "This login pushes as many machines as it may: use one of them, with "
     "`remote adopt`, or ask the owner of the server for a login of its own.",
-    "quota_of_login": "This login may not store more on the server. What was stored before stays; "
-    "delete there (`remote withdraw`, `remote prune`), or ask the owner of the server for more.",
+    "quota_of_login": "This machine may not store more on the server. What was stored before "
+    "stays; delete there (`remote withdraw`, `remote prune`), or ask the owner of the server for "
+    "more.",
     "origin_removed": "An administrator removed this machine from the server. To push from it as a "
     "new one: assoc-ingest remote new-origin --label NAME",
-    "origins_label_plain": "A label may have letters, digits, dots, dashes and underscores, and "
-    "begins with a letter or digit: choose one with `remote init DESTINATION --label NAME`.",
+    "origins_label_plain": "A label has at most 63 letters, digits, dots, dashes and underscores, "
+    "begins with a letter or digit, and is no uuid: choose one with `remote init DESTINATION "
+    "--label NAME`.",
     "3D000": "There is no such database on the server; create it, or correct the destination.",
     "3F000": "This database is not set up for a fleet: run `assoc-ingest remote init` on it.",
     "42P01": "This database is not set up for a fleet: run `assoc-ingest remote init` on it.",

@@ -131,10 +131,8 @@ def remove_origin(connection: Connection[Any], origin: Origin) -> Deleted:
     for batch in _batches(files):
         with connection.transaction():
             _delete(connection, origin_id, batch)
-    for table in KEYED:
-        connection.execute(
-            f"delete from assoc.{table.name} where origin_id = %s".encode(), (origin_id,)
-        )
+    for name in (*_OF_FILES, *(table.name for table in KEYED)):
+        connection.execute(f"delete from assoc.{name} where origin_id = %s".encode(), (origin_id,))
     with connection.transaction():
         connection.execute("delete from assoc.labels where label = %s", (origin.label,))
         connection.execute("delete from assoc.stored where origin_id = %s", (origin_id,))

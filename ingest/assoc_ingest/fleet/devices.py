@@ -46,6 +46,8 @@ class Device(NamedTuple):
     """Bytes of these files, as they are on the machine."""
     stored_bytes: int
     """Bytes of them on the server, compressed, without rows and indexes."""
+    quota_used: float | None
+    """The share of its limit, or of that of its login, that is used; None: it has no limit."""
 
 
 @readable
@@ -55,7 +57,7 @@ def devices(connection: Connection[Any]) -> list[Device]:
         select label, nullif(role_name, ''), can_login, team, uuid::text,
             pushed_at, extract(epoch from now() - pushed_at)::float8,
             synced_at, extract(epoch from now() - synced_at)::float8,
-            errors, files, bytes, stored_bytes
+            errors, files, bytes, stored_bytes, quota_used
         from assoc.devices_v1()
         order by label collate "C" nulls last, role_name collate "C"
     """).fetchall()
@@ -235,13 +237,15 @@ def password_line(connection: Connection[Any], name: str, password: str) -> str:
 
 
 # ------------------------------------------------------------------------------------------------
-# How much the machines of a login may store.
+# How much a machine, or all machines of a login, may store.
 
 
 class Quota(NamedTuple):
-    """The limit of a login, and what its machines store."""
+    """The limit of a login or of a machine, and what is stored of it."""
 
     login: str
+    label: str | None
+    """The machine; None: the limit is for all machines of the login together."""
     most: int | None
     """None: as much as fits."""
     stored: int
@@ -262,42 +266,78 @@ def bytes_of(text: str) -> int:
 
 
 @readable
-def quotas(connection: Connection[Any], login: str | None = None) -> list[Quota]:
-    """Return the limit of a login, or all limits; this counts what is stored."""
+def quotas(
+    connection: Connection[Any], name: str | None = None, *, of_machine: bool = False
+) -> list[Quota]:
+    """Return the limit of a login, or of the machine with this label, or all limits.
+
+    This counts what is stored.
+    """
     rows = connection.execute(
         """
-        select l.role_name::text, l.most_bytes, coalesce((
+        select q.login, q.label, q.most_bytes, coalesce((
             select sum(assoc.stored_bytes(o.origin_id)) from assoc.origins o
-            where o.role_name = l.role_name
+            where o.role_name = q.login and o.label = coalesce(q.label, o.label)
         ), 0)::bigint
-        from assoc.logins l
-        where l.role_name::text = %(login)s or %(login)s::text is null and l.most_bytes is not null
-        order by 1
+        from (
+            select role_name::text as login, null as label, most_bytes from assoc.logins
+            union all
+            select role_name::text, label, most_bytes from assoc.origins where role_name <> ''
+        ) q
+        where case
+            when %(name)s::text is null then q.most_bytes is not null
+            when %(of_machine)s then q.label = %(name)s
+            else q.login = %(name)s and q.label is null
+        end
+        order by q.login, q.label nulls first
         """,
-        {"login": login},
+        {"name": name, "of_machine": of_machine},
     )
     return [Quota(*row) for row in rows.fetchall()]
 
 
 @readable
-def set_quota(connection: Connection[Any], login: str, most: int | None) -> None:
-    """Let the machines of a login store at most so many bytes; None: as many as fit."""
+def set_quota(
+    connection: Connection[Any], name: str, most: int | None, *, of_machine: bool = False
+) -> None:
+    """Let the machines of a login, or one machine, store at most so many bytes.
+
+    None: as many as fit.
+    """
+    table, column = ("origins", "label") if of_machine else ("logins", "role_name::text")
+    changed = connection.execute(
+        f"update assoc.{table} set most_bytes = %s where {column} = %s".encode(), (most, name)
+    )
+    if not changed.rowcount:
+        what = "machine with the label" if of_machine else "login"
+        whose = "" if of_machine else " of a machine"
+        raise NotFoundError(
+            f"The server has no {what} {name!r}{whose}. To see them: assoc-ingest remote devices"
+        )
+    rows = connection.execute(
+        "select o.origin_id, coalesce(o.most_bytes, l.most_bytes) is not null"
+        " from assoc.origins o left join assoc.logins l on l.role_name = o.role_name"
+        f" where o.{column} = %s".encode(),
+        (name,),
+    )
+    for origin_id, has_limit in rows.fetchall():
+        _count_stored(connection, origin_id, has_limit=has_limit)
+
+
+def _count_stored(connection: Connection[Any], origin_id: int, *, has_limit: bool) -> None:
+    """Count what a machine stores if it has a limit; no push of it goes on meanwhile."""
     with connection.transaction():
-        changed = connection.execute(
-            "update assoc.logins set most_bytes = %s where role_name::text = %s", (most, login)
-        )
-        if not changed.rowcount:
-            raise NotFoundError(
-                f"The server has no login {login!r} of a machine. To see them: assoc-ingest remote "
-                "devices"
-            )
         connection.execute(
-            "insert into assoc.stored (origin_id, bytes)"
-            " select o.origin_id, assoc.stored_bytes(o.origin_id) from assoc.origins o"
-            " where o.role_name::text = %s"
-            " on conflict (origin_id) do update set bytes = excluded.bytes",
-            (login,),
+            "select from assoc.origin_states where origin_id = %s for update", (origin_id,)
         )
+        connection.execute("delete from assoc.stored where origin_id = %s", (origin_id,))
+        if has_limit:
+            (stored,) = connection.execute(
+                "select assoc.stored_bytes(%s)", (origin_id,)
+            ).fetchone() or (0,)
+            connection.execute(
+                "insert into assoc.stored (origin_id, bytes) values (%s, %s)", (origin_id, stored)
+            )
 
 
 # ------------------------------------------------------------------------------------------------

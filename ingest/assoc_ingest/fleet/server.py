@@ -164,7 +164,7 @@ def migrate(connection: Connection[Any], *, distributed: bool = False) -> list[s
     from psycopg.errors import UndefinedFunction, UndefinedObject, UndefinedTable
 
     _check_server(connection)
-    with _holders_named(connection), connection.transaction():
+    with patient(connection), connection.transaction():
         _take_lock(connection)
         applied = applied_migrations(connection)
         _check_newer(applied)
@@ -265,7 +265,6 @@ def _script(name: str) -> bytes:
 
 def _take_lock(connection: Connection[Any]) -> None:
     """Take the lock of migrations, or report who holds it: every login can."""
-    connection.execute(f"set local lock_timeout = '{_PATIENCE}s'".encode())
     row = connection.execute("select pg_try_advisory_xact_lock(%s)", (_LOCK,)).fetchone()
     if row is not None and row[0]:
         return
@@ -290,13 +289,19 @@ def _take_lock(connection: Connection[Any]) -> None:
 
 
 @contextmanager
-def _holders_named(connection: Connection[Any]) -> Iterator[None]:
-    """Raise BusyError with the logins that use a table for too long which is to be changed."""
+def patient(connection: Connection[Any]) -> Iterator[None]:
+    """Wait ten seconds for others at most, and then raise BusyError with their logins.
+
+    Each login can hold what it changed for as long as it likes.
+    """
     from psycopg.errors import LockNotAvailable
 
+    connection.execute("select set_config('lock_timeout', %s, false)", (f"{_PATIENCE}s",))
     try:
         yield
-    except LockNotAvailable as error:
+    except (LockNotAvailable, FleetError) as error:
+        if not isinstance(error.__cause__ or error, LockNotAvailable):
+            raise
         rows = connection.execute(
             "select distinct a.usename, a.pid from pg_locks l join pg_stat_activity a using (pid)"
             " join pg_class c on c.oid = l.relation join pg_database d on d.oid = l.database"
@@ -306,8 +311,9 @@ def _holders_named(connection: Connection[Any]) -> Iterator[None]:
         ).fetchall()
         holders = ", ".join(f"{name} (process {pid})" for name, pid in rows) or "others"
         raise BusyError(
-            f"For more than {_PATIENCE} seconds, tables that are to change were used by {holders}. "
-            "Try again, or end connections of machines with `remote migrate --force`."
+            f"For more than {_PATIENCE} seconds, what is to change was used by {holders}. Try "
+            "again, or end it: select pg_terminate_backend(PROCESS). `remote migrate --force` ends "
+            "those of machines and readers."
         ) from error
 
 

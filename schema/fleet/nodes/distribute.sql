@@ -18,7 +18,7 @@ begin
         from pg_catalog.pg_class c
         left join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attname = 'origin_id'
         where c.relnamespace = 'assoc'::regnamespace and c.relkind = 'r'
-          and c.relname <> 'schema_version'
+          and c.relname not in ('schema_version', 'statements')
           and not exists (
             select from pg_catalog.pg_dist_partition p where p.logicalrelid = c.oid
           )
