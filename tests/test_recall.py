@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from tests.support.writing import (
 )
 
 from assoc_ingest.mcp.recall import MOST, MOST_INPUT, branch_at, event_of, recall
+from assoc_ingest.store import database
 from assoc_ingest.store.database import open_reader
 from assoc_ingest.sync.run import sync
 
@@ -618,7 +619,16 @@ def files_in(directory: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.usefixtures("demo")
-def test_a_database_that_another_process_keeps_is_not_waited_for(hook: Hook, shell: Shell) -> None:
+def test_a_database_that_another_process_keeps_is_not_waited_for(
+    hook: Hook, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_current, milliseconds = database._open_current, []
+
+    def noting(path: Path, mode: str, settings: Sequence[str], patience: int) -> Any:
+        milliseconds.append(patience)
+        return open_current(path, mode, settings, patience)
+
+    monkeypatch.setattr(database, "_open_current", noting)
     with closing(sqlite3.connect(shell.database, isolation_level=None)) as other:
         other.execute("pragma locking_mode = exclusive")
         other.execute("begin immediate")
@@ -626,6 +636,7 @@ def test_a_database_that_another_process_keeps_is_not_waited_for(hook: Hook, she
         for name, given in MOMENTS.items():
             assert hook(name, given) == ""
         other.execute("rollback")
+    assert milliseconds == [100] * len(MOMENTS)
     assert hook("session-start", event(cwd="/srv/fernhill"))
 
 

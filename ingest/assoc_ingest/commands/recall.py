@@ -58,7 +58,7 @@ def _answer(database: Path, hook: str) -> None:
     if event.is_end:
         from ..sync.watch import News
 
-        News(database).read()
+        News(database, _PATIENCE).read()
         return
     if not event.is_answered:
         return

@@ -422,9 +422,9 @@ _FTS_SETTINGS = {
     "automerge": 16,  # segments merged into one; with 4, the default, most data is written twice
     "crisismerge": 64,  # segments at which all are merged at once: not reached during a merge
 }
-_BUSY_TIMEOUT = 10_000  # milliseconds
+BUSY_TIMEOUT = 10_000  # milliseconds
 _SAFE = (
-    f"busy_timeout = {_BUSY_TIMEOUT}",
+    f"busy_timeout = {BUSY_TIMEOUT}",
     "synchronous = normal",
     "foreign_keys = on",
     "recursive_triggers = on",
@@ -443,7 +443,7 @@ def no_index(path: Path) -> DatabaseError:
     return DatabaseError(f"No index at {path} - run: {for_database('assoc-ingest sync', path)}")
 
 
-def open_reader(path: Path, patience: int = _BUSY_TIMEOUT) -> sqlite3.Connection:
+def open_reader(path: Path, patience: int = BUSY_TIMEOUT) -> sqlite3.Connection:
     """Open the database read-only, rows by name.
 
     `patience` is how many milliseconds a statement waits for a process that keeps others out.

@@ -21,6 +21,7 @@ from ..files.walk import Root, stored_time
 from ..paths import identity
 from ..source import DATABASE, entry_names, parts_of
 from ..store.database import (
+    BUSY_TIMEOUT,
     LOG_LIMIT,
     is_rebuild_due,
     lock_of,
@@ -62,8 +63,10 @@ _Stamp = tuple[int, ...]
 class News:
     """Reads what is new into one database, again and again."""
 
-    def __init__(self, database: Path) -> None:
+    def __init__(self, database: Path, patience: int = BUSY_TIMEOUT) -> None:
+        """`patience` is how many milliseconds to wait for a process that keeps others out."""
         self._database = database
+        self._patience = patience
         self._file: tuple[int, int] | None = None
         self._roots: list[Root] = []
         self._directories: dict[str, int] = {}
@@ -97,7 +100,7 @@ class News:
         return time.monotonic() < self._rescan_at and self._file == identity(self._database)
 
     def _is_due(self) -> bool:
-        reader = open_reader(self._database)
+        reader = open_reader(self._database, self._patience)
         try:
             return is_rebuild_due(reader)
         finally:
