@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     import sqlite3
 
     from ..ask.blame import MadeCommit
-    from ..ask.filters import Filters
+    from ..ask.filters import Filters, Nothing
     from ..ask.refs import Names
     from ..ask.usage import Spent
 
@@ -172,50 +171,31 @@ def recap(
       assoc-ingest recap last week --by repository --markdown
     """
     from .. import sql
-    from ..ask.filters import nothing
-    from ..ask.notes import notes_above, told
-    from ..ask.refs import Names
     from ..ask.times import between
     from ..ask.usage import rates, spent
-    from ..terminal import many, moment
+    from ..terminal import moment
 
     filters = filters.within(when or ("" if filters.since or filters.until else "today"))
     where = where_of(reader.db, filters)
+    since, until = _text(where["since"]), _text(where["until"])
     sessions = {
         row["id"]: row for row in sql.ask(reader.db, "lists/sessions", **where, limit=-1).fetchall()
     }
+    done, usage = _done(reader, sessions, where, is_by_day=by == "day")
     rate = rates(reader.db)
 
     def spent_by(done: Sequence[Done]) -> Spent:
         places = ((one._session, one.day) for one in done)
         return spent(reader.db, [row for place in places for row in usage.get(place, ())], rate)
 
-    done, usage = _done(reader, sessions, where, is_by_day=by == "day")
-    items, names = reader.page(done), Names(reader.db)
-    last = {one._session: one for one in reversed(done)}
-    for one in items:
-        noted = notes_above(reader.db, str(sessions[one._session]["session_key"]), None)
-        one.noted = told(noted, reader.mask)
-        cost = spent_by([one])
-        one.cost_usd = cost.cost_usd
-        one._about = ", ".join(
-            filter(None, (many(one.prompts, "prompt") if one.prompts else "", _about([one], cost)))
-        )
-        ended = sessions[one._session]["ended_at"]
-        if last[one._session] is one and not (where["until"] and ended >= where["until"]):
-            one.state, outcome = ending(reader.db, one._session, names, reader.mask)
-            one.outcome = Said(outcome.ref, outcome.text) if outcome else None
-    # Not only of the last month: what was left open in that period.
-    open_rows = sql.ask(reader.db, "lists/open", **where, all=1, limit=_OPEN + 1) if done else ()
-    left = [*map(partial(_left, reader), open_rows)]
-    why, newest = None, None
-    if not done:
-        why = nothing(filters, lambda other: _count(reader.db, other))
-        newest = sql.ask(reader.db, "pages/newest_session").fetchone()["ended_at"]
+    items = reader.page(done)
+    _complete(reader, items, done, sessions, until, spent_by)
+    left = _left_open(reader, where) if done else []
+    why, newest = (None, None) if done else _nothing(reader, filters)
     total = spent_by(done)
     return Recap(
-        since=_text(where["since"]),
-        until=_text(where["until"]),
+        since=since,
+        until=until,
         conversations=len({one._session for one in done}),
         repositories=len({one._repository for one in done}),
         commits=sum(len(one.commits) for one in done),
@@ -234,11 +214,57 @@ def recap(
         _repositories=[*_by_repository(done, spent_by)] if len(items) < len(done) else [],
         _open=[*_left_in(left[:_OPEN])],
         _about=_about(done, total, is_sum=True),
-        _period=between(_text(where["since"]), _text(where["until"])),
+        _period=between(since, until),
         _is_markdown=markdown,
         _newest=moment(newest)[:10],
         _why=[*why.lines("conversation")] if why else [],
     )  # fmt: skip
+
+
+def _complete(
+    reader: Reader,
+    items: Sequence[Done],
+    done: Sequence[Done],
+    sessions: Mapping[int, sqlite3.Row],
+    until: str | None,
+    spent_by: Callable[[Sequence[Done]], Spent],
+) -> None:
+    """Add what only the listed conversations need: notes, costs and how they ended."""
+    from ..ask.notes import notes_above, told
+    from ..ask.refs import Names
+    from ..terminal import many
+
+    names = Names(reader.db)
+    last = {one._session: one for one in reversed(done)}
+    for one in items:
+        session = sessions[one._session]
+        one.noted = told(notes_above(reader.db, str(session["session_key"]), None), reader.mask)
+        cost = spent_by([one])
+        one.cost_usd = cost.cost_usd
+        prompts = many(one.prompts, "prompt") if one.prompts else ""
+        one._about = ", ".join(filter(None, (prompts, _about([one], cost))))
+        went_on = last[one._session] is not one or (until and session["ended_at"] >= until)
+        if not went_on:
+            one.state, outcome = ending(reader.db, one._session, names, reader.mask)
+            one.outcome = Said(outcome.ref, outcome.text) if outcome else None
+
+
+def _left_open(reader: Reader, where: Mapping[str, object]) -> list[Left]:
+    """Return what is open of the period, and one more than is counted if there is more."""
+    from .. import sql
+
+    # Not only of the last month: what was left open in that period.
+    rows = sql.ask(reader.db, "lists/open", **where, all=1, limit=_OPEN + 1)
+    return [_left(reader, row) for row in rows]
+
+
+def _nothing(reader: Reader, filters: Filters) -> tuple[Nothing, str | None]:
+    """Return why nothing was done in the period, and when the newest conversation ended."""
+    from .. import sql
+    from ..ask.filters import nothing
+
+    why = nothing(filters, lambda other: _count(reader.db, other))
+    return why, sql.ask(reader.db, "pages/newest_session").fetchone()["ended_at"]
 
 
 def _groups(
@@ -365,6 +391,12 @@ def _done(
                 _about="",
             )
         )
+    _sort(done)
+    return done, usage
+
+
+def _sort(done: list[Done]) -> None:
+    """Sort by day, then by repository, the newest first."""
     newest: dict[tuple[str | None, str | None], str] = {}
     for one in done:
         group = one.day, one._repository
@@ -376,7 +408,6 @@ def _done(
         ),
         reverse=True,
     )  # fmt: skip
-    return done, usage
 
 
 def is_short(session: Mapping[str, Any] | sqlite3.Row) -> bool:
