@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from benchmarks import bench, compare, peers, report, search
 from benchmarks.asking import SEARCHES
-from benchmarks.cost import Answer, Cost, Line
+from benchmarks.cost import Answer, Cost, Line, Program
 from benchmarks.growing import LINES, Growing
 from benchmarks.homes import ROOT, Homes
 from benchmarks.syncs import Run
@@ -139,12 +139,23 @@ def test_a_comparison_shows_ratios_of_the_best_and_the_larger_spread() -> None:
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout")
 def test_a_commit_is_compared_with_this_checkout(
-    build: Path, capsys: pytest.CaptureFixture[str]
+    build: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    checkouts = []
+
+    def started(program: Program, *_: object) -> Run:
+        cost = program.run("--version")
+        checkouts.append(program.checkout)
+        return Run([Line("start: --version", cost)], [Answer("rare", "prose", 9.0, 4.0, 1)])
+
+    monkeypatch.setattr(compare, "run", started)
+    monkeypatch.setattr(compare, "measure", lambda *_: None)  # compiling both takes long
     assert compare.main(["HEAD", "--size", "300KB", "--build", str(build), *SMALL]) == 0
     page = capsys.readouterr().out
-    assert len(tables(page)["Commands"]) == 14
-    assert len(tables(page)["Questions"]) == 2 * len(SEARCHES) + 5
+    assert tables(page) == {"Commands": ["start: --version"], "Questions": ["rare, prose"]}
+    base, head = checkouts
+    assert base.is_relative_to(build)
+    assert head == ROOT
     assert not list(build.glob("run-*"))
 
 

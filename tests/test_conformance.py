@@ -82,7 +82,7 @@ def test_what_reads_a_file_is_gone_with_it(group: str, fresh: Fresh, place: Path
 
 @of_groups
 @pytest.mark.parametrize(
-    ("chunk", "batch"), [(3, 300), (150, 3000), (1, 1), (1000, 20000)][: times(10)]
+    ("chunk", "batch"), [(7, 700), (150, 3000), (1, 1), (1000, 20000)][: times(10)]
 )
 def test_the_size_of_the_pieces_does_not_matter(
     group: str, chunk: int, batch: int, fresh: Fresh, place: Path

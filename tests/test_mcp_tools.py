@@ -11,8 +11,8 @@ import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
-from tests.support.cases import SOURCES
+from tests.support.cases import CASES, SOURCES, home_of
 from tests.support.writing import (
     OTHER,
     PROJECT,
@@ -36,11 +36,10 @@ from tests.support.writing import (
     write,
 )
 
-from assoc_ingest.errors import AssocIngestError
 from assoc_ingest.mcp.index import Index, Settings
 from assoc_ingest.mcp.server import Tools, all_tools
 from assoc_ingest.questions.fit import DEFAULT_CHARS, LEAST_CHARS
-from assoc_ingest.store.database import writing
+from assoc_ingest.store.database import open_reader, writing
 from assoc_ingest.sync import watch
 from assoc_ingest.sync.run import sync
 from assoc_ingest.sync.watch import News
@@ -93,13 +92,12 @@ def demo(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
 def everything(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Call]:
     """All that the golden cases know, odd and broken as it is; with real homes where they are."""
     place = tmp_path_factory.mktemp("everything")
-    homes = [*sorted(SOURCES.glob("*/*/home")), *sorted(DEMO.iterdir())]
+    homes = [home_of(case, place, case.replace("/", "-")) for case in CASES]
+    homes += sorted(DEMO.iterdir())
     if corpus := os.environ.get("ASSOC_REAL_CORPUS"):
         homes += sorted(Path(corpus, "homes").iterdir())
     database = Path(shutil.copy(template, place / "assoc.db"))
-    for home in homes:
-        with suppress(AssocIngestError):  # a case may be what cannot be read
-            sync(database, [home])
+    sync(database, homes)
     index = Index(Settings(database))
     yield calls(index)
     index.close()
@@ -731,7 +729,7 @@ def test_a_database_that_is_missing_or_newer_is_one_error_and_the_next_call_look
 def test_a_database_that_is_busy_is_one_error(
     template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assoc_ingest.store.database._BUSY_TIMEOUT", 10)
+    monkeypatch.setattr("assoc_ingest.mcp.index.open_reader", partial(open_reader, patience=10))
     database = Path(shutil.copy(template, tmp_path / "assoc.db"))
     other = sqlite3.connect(database)
     other.execute("pragma locking_mode = exclusive")

@@ -111,8 +111,25 @@ class Situation:
         write(self.home, f"{PROJECT}/{THIRD}.jsonl", b"not to be understood")
         self._number = 0
 
-    def outcome(self, line: str, streams: Streams | None = None) -> Outcome:
+    def code(self, line: str, streams: Streams | None = None) -> int:
         """Run a command on a copy of the database; without streams, all is printed."""
+        code, _ = self._run(line, streams)
+        return code
+
+    def outcome(self, line: str, streams: Streams | None = None) -> Outcome:
+        code, place = self._run(line, streams)
+        database, printed = place / "assoc.db", place / "printed"
+        check(database)
+        written = {
+            str(path.relative_to(place)): path.read_bytes().replace(str(place).encode(), b"")
+            for directory in ("out", "config")
+            for path in (place / directory).rglob("*")
+            if path.is_file()
+        }
+        is_printed = printed.exists() and printed.stat().st_size > 0
+        return Outcome(code, is_printed, (dump(database), traces(database), written))
+
+    def _run(self, line: str, streams: Streams | None) -> tuple[int, Path]:
         self._number += 1
         place = self._place / str(self._number)
         place.mkdir()
@@ -121,16 +138,8 @@ class Situation:
         out, config = place / "out", place / "config"
         arguments = line.replace("OUT", str(out)).replace("HOME", str(self.home)).split()
         environment = {"XDG_CONFIG_HOME": str(config), "PATH": "", "ASSOC_INGEST_DB": str(database)}
-        printed = place / "printed"
-        code = run(arguments, {1: str(printed)} if streams is None else streams, environment)
-        check(database)
-        written = {
-            str(path.relative_to(place)): path.read_bytes().replace(str(place).encode(), b"")
-            for path in [*out.rglob("*"), *config.rglob("*")]
-            if path.is_file()
-        }
-        is_printed = printed.exists() and printed.stat().st_size > 0
-        return Outcome(code, is_printed, (dump(database), traces(database), written))
+        printed = {1: str(place / "printed")}
+        return run(arguments, printed if streams is None else streams, environment), place
 
 
 CHANGING = (
@@ -175,10 +184,10 @@ def test_all_is_done_whoever_reads_what_is_printed(line: str, situation: Situati
 )
 def test_no_stream_makes_a_command_fail(line: str, situation: Situation) -> None:
     """It ends with the code that it has otherwise, or says that its output is lost."""
-    usual = situation.outcome(line).code
+    usual = situation.code(line)
     assert usual in (0, 1)
     for name in ("all full", "nobody reads", "all closed"):
-        code = situation.outcome(line, SURROUNDINGS[name]).code
+        code = situation.code(line, SURROUNDINGS[name])
         assert code in ((usual, 5) if name == "all full" else (usual,)), name
 
 

@@ -7,7 +7,7 @@ import os
 SCALE = float(os.environ.get("ASSOC_FAULTS", "0.1"))
 """By how much every number of kills, faults and images is multiplied."""
 
-FUZZ_SECONDS = float(os.environ.get("FUZZ_SECONDS", "2"))
+FUZZ_SECONDS = float(os.environ.get("FUZZ_SECONDS", "1"))
 """Seconds that each parser is fuzzed."""
 
 

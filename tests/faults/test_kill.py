@@ -41,7 +41,7 @@ from assoc_ingest.testing.promises import read_in_pieces
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only")
 
-KILLS = 25
+KILLS = times(120)
 SEEDS = range(times(6, 1))
 
 
