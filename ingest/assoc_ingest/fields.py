@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import cache
+from typing import Any
 
 from .stopping import signals_held_back
 
@@ -309,18 +310,21 @@ def _is_plain(value: object) -> bool:
 
     orjson reads an integer of 2^64 and more as a float, which would be printed rounded.
     """
-    pending = [(value, 0)]
-    while pending:
-        item, depth = pending.pop()
-        if item.__class__ is str:
-            continue
-        if depth >= _MAX_DEPTH or _is_wide(item):
-            return False
-        if item.__class__ is dict:
-            pending.extend((child, depth + 1) for child in item.values())
-        elif item.__class__ is list:
-            pending.extend((child, depth + 1) for child in item)
-    return True
+    level: list[Any] = [value]
+    for _ in range(_MAX_DEPTH):
+        below: list[Any] = []
+        for item in level:
+            kind = item.__class__
+            if kind is dict:
+                below.extend(item.values())
+            elif kind is list:
+                below.extend(item)
+            elif kind is not str and _is_wide(item):
+                return False
+        if not below:
+            return True
+        level = below
+    return all(item.__class__ is str for item in level)
 
 
 def _is_wide(item: object) -> bool:

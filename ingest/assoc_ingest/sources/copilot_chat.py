@@ -137,7 +137,7 @@ class Chat(Answers):
                 self.context["last"] = memory
             is_kept = path and path[0] != "inputState"
             rest = _bare({field or json_text(path[-1]): new} if is_kept else {})
-            self.keep_rest({**rest, "k": path, "kind": self.type_of(value, "")[0]}, ())
+            self.keep_rest({**rest, "k": path, "kind": self.line_type[0]}, ())
 
     def take_all(self, value: JSONObject, *keys: str) -> None:
         """Take all of a conversation in."""

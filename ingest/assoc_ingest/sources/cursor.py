@@ -136,7 +136,7 @@ class Bubbles(ChatReader):
         return kind, str(stated) if kind == "bubbleId" and isinstance(stated, int) else ""
 
     def take(self, value: JSONObject) -> None:
-        kind, data = self.type_of(value, "id")[0], value.get("data")
+        kind, data = self.line_type[0], value.get("data")
         if kind not in ("composerData", "composerHeaders", "bubbleId"):
             self.refuse("unknown table")
         elif data is None or kind == "composerHeaders":

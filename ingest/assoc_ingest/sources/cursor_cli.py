@@ -97,7 +97,7 @@ class Messages(ChatReader):
         return string(value.get(type_key)) or "", role
 
     def take(self, value: JSONObject) -> None:
-        kind, role = self.type_of(value, "table")
+        kind, role = self.line_type
         data = value.get("data")
         if kind not in ("meta", "blobs"):
             self.refuse("unknown table")

@@ -114,7 +114,7 @@ class _Session(ChatReader):
 
     def take(self, value: JSONObject) -> None:
         readers = {"sessions": self._head, "messages": self._message, "usage_ledger": self._spent}
-        kind, _ = self.type_of(value, "table")
+        kind, _ = self.line_type
         if kind not in readers or not _is_ours(value):
             self.refuse("unknown line")
         else:

@@ -142,7 +142,7 @@ class Wire(ChatReader):
         return string(kind) or "", (string(event.get("type")) or "") if kind == _OF_AGENT else ""
 
     def take(self, value: JSONObject) -> None:
-        kind, _ = self.type_of(value, "type")
+        kind, _ = self.line_type
         payload = self.mapping(self.mapping(value, "message"), "payload")
         self._agent, digest = None, blake2b(self.data, digest_size=8).hexdigest()
         self.begin({**value, "uuid": digest}, is_message=False if kind == _OF_AGENT else None)

@@ -129,7 +129,7 @@ class Records(ChatReader):
         return string(value.get(type_key)) or "", string(value.get("subtype")) or ""
 
     def take(self, value: JSONObject) -> None:
-        kind, subtype = self.type_of(value, "type")
+        kind, subtype = self.line_type
         self.begin(value, is_message=None)
         self.parent = self.name(value, "parentUuid")
         for name, key in _FACTS:

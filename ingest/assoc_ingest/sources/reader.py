@@ -472,6 +472,8 @@ class Reader:
         self.start = 0
         self.length = 0
         self.data = b""
+        self.line_type = ("", "")
+        """The type and the subtype of the current object."""
         self.is_local = False
         """Was a time without a zone read as local time?"""
         self._zone = zone
@@ -507,9 +509,9 @@ class Reader:
             if piece.object is None:
                 continue
             self._is_refused = False
+            key = self.line_type = self.type_of(piece.object, type_key)
             yield piece.object
             if not self._is_refused:
-                key = self.type_of(piece.object, type_key)
                 self._firsts.setdefault(key, piece.start)
                 self._types[key] = self._types.get(key, 0) + 1
 
