@@ -41,7 +41,17 @@ from ..records import (
     UnmatchedResult,
     Usage,
 )
-from ..source import LOG, Claim, Context, Line, Listing, Recognition, Source
+from ..source import (
+    DATABASE,
+    LOG,
+    UNREAD,
+    Claim,
+    Context,
+    Line,
+    Listing,
+    Recognition,
+    Source,
+)
 from .reader import JSONObject, Reader, complete_prefix, exact_object, object_in
 from .tokens import Counts, merged, usage
 
@@ -168,8 +178,9 @@ class AgentSource(Source):
         return [word.format(session_key) for word in self.resume] if self.resume and is_id else None
 
     def shape(self, claim: Claim) -> str:
-        """Conversations grow."""
-        return LOG
+        """Conversations grow; databases and parts of other stores are read as entries."""
+        is_part = claim.within is not None and claim.kind not in ("transcript", "agent")
+        return UNREAD if is_part or claim.kind == DATABASE else LOG
 
     def classify(self, claim: Claim, lines: Iterable[bytes]) -> Claim:
         """The first line of a subagent's conversation in a store says that it is one."""
@@ -519,6 +530,11 @@ class ChatReader(Reader):
             moment=self._moment,
             is_silent=is_silent,
         )
+
+    def keep_left(self, kind: str, value: JSONObject, taken: Collection[str] = ()) -> None:
+        """Keep the fields of an object, or of a row, that did not become columns (`taken`)."""
+        rest = left_over(value, taken)
+        self.keep(rest, kind=kind, moment=self._moment, is_silent=self._block == 0)
 
     def settle(self, cwd: str) -> None:
         """State that the session belongs to the project of a directory, unless its path says so."""

@@ -20,6 +20,7 @@ The format is that of the sources of VS Code to September 2026, and of the exten
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from itertools import pairwise
 from typing import Any
 
@@ -81,17 +82,13 @@ def _bare(value: JSONObject) -> JSONObject:
 
 
 class Chat(Answers):
-    """Reads one conversation.
-
-    `context` has where requests begin and what their ids are, and of the last one what later lines
-    need: time and model, digests of the parts of the answer, and the calls in it: the number of the
-    row of each, and whether it was answered.
-    """
+    """Reads one conversation; later lines need where its requests begin and what their ids are."""
 
     type_key = "kind"
 
     def __init__(self, claim: Claim, context: Context) -> None:
-        super().__init__(claim, context={"count": 0, "requests": [], "last": {}, **context})
+        known = deepcopy(dict(context))
+        super().__init__(claim, context={"count": 0, "requests": [], "last": {}, **known})
         self._gone: set[str] = set()  # ids of requests that the line deletes
 
     @staticmethod
@@ -129,12 +126,10 @@ class Chat(Answers):
             if path == ["customTitle"]:
                 self.fact("ai_title", string(new))
             elif count and path[:2] == ["requests", count - 1] and field and len(path) == 3:
-                known = self.context["last"].get("count", 0) if kind == 2 else 0
-                memory = {"calls": {}, **self.context["last"]}
-                memory["calls"] = {**memory["calls"]}
-                self._uuid, self._moment = memory.get("id"), memory.get("time")
-                self.take_answer({field: new}, memory, min(at, known) if is_count(at) else known)
-                self.context["last"] = memory
+                self.context["last"] = {"calls": {}, **self.last}
+                known = self.last.get("count", 0) if kind == 2 else 0
+                self._uuid, self._moment = self.last.get("id"), self.last.get("time")
+                self.take_answer({field: new}, min(at, known) if is_count(at) else known)
             is_kept = path and path[0] != "inputState"
             rest = _bare({field or json_text(path[-1]): new} if is_kept else {})
             self.keep_rest({**rest, "k": path, "kind": self.line_type[0]}, ())
@@ -190,8 +185,8 @@ class Chat(Answers):
             self.context["version"] = version
             self.fact("agent_version", version)
             self.records.append(Fact("agent_version", version, self.start))
-        memory = self.context["last"] = {"id": identity, "time": self.moment, "calls": {}}
-        self.take_answer(value, memory, 0)
+        self.context["last"] = {"id": identity, "time": self.moment, "calls": {}}
+        self.take_answer(value, 0)
 
 
 _CHATS = ("workspaceStorage", "chatSessions")

@@ -28,13 +28,11 @@ from operator import itemgetter
 from typing import Any
 from urllib.parse import unquote
 
-from ..fields import json_bytes, left_over, mapping, obvious_text, string, without
+from ..fields import json_bytes, mapping, obvious_text, string, without
 from ..records import BY_RESULT, DECLINED, AgentLink, AgentMeta, Record, SessionEntry, StatedUsage
 from ..records import Superseded as TakenBack
 from ..source import (
     DATABASE,
-    LOG,
-    UNREAD,
     Claim,
     Context,
     Database,
@@ -175,8 +173,7 @@ class Bubbles(ChatReader):
         self._place(self.mapping(data, "workspaceIdentifier").get("uri"))
         if summary := obvious_text(self.mapping(data, "latestConversationSummary")):
             self.say("compact_summary", summary, "system")
-        rest = left_over({name: data.get(name) for name in ("_v", *_FIELDS[-3:])})
-        self.keep(rest, kind="composerData", moment=self.moment, is_silent=not summary)
+        self.keep_left("composerData", {name: data.get(name) for name in ("_v", *_FIELDS[-3:])})
 
     def _place(self, uri: object) -> None:
         path = _directory(uri)
@@ -208,8 +205,7 @@ class Bubbles(ChatReader):
         if any(counts) and key is not None:
             self.use(key, counts, is_partial=True)
         rest = {**without(data, _BUBBLE), "toolFormerData": without(call, _CALL)}
-        extra = left_over(rest, () if rest["toolFormerData"] else ("toolFormerData",))
-        self.keep(extra, kind="bubbleId", moment=self.moment, is_silent=self._block == 0)
+        self.keep_left("bubbleId", rest)
 
     def _said(self, data: JSONObject, *, is_prompt: bool) -> None:
         prompt = "prompt" if self.claim.agent_key is None else "agent_prompt"
@@ -340,10 +336,6 @@ class Cursor(AgentSource):
         store, key, agent = entry_names(path) or (None, None, None)
         is_entry = store == _STORE and agent is None
         return Claim(self.name, "transcript", key, within=store) if is_entry else None
-
-    def shape(self, claim: Claim) -> str:
-        """Entries have lines."""
-        return UNREAD if claim.kind in (DATABASE, "database_log") else LOG
 
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context

@@ -25,14 +25,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from .. import tags
-from ..fields import json_text, left_over, mapping, string, without
+from ..fields import json_text, left_over, mapping, string
 from ..paths import comparable
 from ..records import BY_META, BY_RESULT, AgentLink, AgentMeta, Record, SessionEntry
 from ..source import (
     DATABASE,
     DOCUMENT,
-    LOG,
-    UNREAD,
     Claim,
     Context,
     Database,
@@ -127,7 +125,7 @@ class Messages(ChatReader):
             self.fact("ai_title", title)
             self.records.append(SessionEntry(self.claim.session_key or "", "meta", model=model))
         self.fact("mode", self.name(data, "mode"))
-        self.keep(left_over(data, _TAKEN), kind="meta", moment=self.moment, is_silent=True)
+        self.keep_left("meta", data, _TAKEN)
 
     def _message(self, role: str, data: JSONObject) -> None:
         content = data.get("content")
@@ -148,8 +146,7 @@ class Messages(ChatReader):
             elif text:
                 said = "thinking" if kind == "reasoning" else "text"
                 self.say(said, text, "assistant" if role == "assistant" else "system")
-        extra = left_over(without(options, ["highLevelToolCallResult", "isSummary"]))
-        self.keep(extra, kind=role, is_silent=self._block == 0)
+        self.keep_left(role, options, ("highLevelToolCallResult", "isSummary"))
 
     def _user(self, text: str, *, is_summary: bool) -> None:
         prompt = "prompt" if self.claim.agent_key is None else "agent_prompt"
@@ -239,17 +236,8 @@ class CursorCLI(AgentSource):
 
     name, label, checked = "cursor_cli", "Cursor CLI", "notes on 2025.09 to 2026.08"
     unread_places = (
-        *(
-            "agents",
-            "ai-tracking",
-            "argv",
-            "commands",
-            "extensions",
-            "plans",
-            "plugins",
-            "projects",
-        ),
-        *("rules", "skills*", "snapshots", "workers", "worktrees"),
+        *("agents", "ai-tracking", "argv", "commands", "extensions", "plans", "plugins"),
+        *("projects", "rules", "skills*", "snapshots", "workers", "worktrees"),
     )
     known_lines = frozenset(
         ["meta", *(f"blobs/{role}" for role in ("", "user", "assistant", "tool", "system"))]
@@ -293,9 +281,8 @@ class CursorCLI(AgentSource):
         return Claim(self.name, kinds[name], session_key=key, within=within)
 
     def shape(self, claim: Claim) -> str:
-        """The lines of a conversation are the rows of its database."""
-        shapes = {DATABASE: UNREAD, "database_log": UNREAD, "facts": DOCUMENT}
-        return shapes.get(claim.kind, LOG)
+        """What is said of a conversation is rewritten."""
+        return DOCUMENT if claim.kind == "facts" else super().shape(claim)
 
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context

@@ -26,12 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 
-from ..fields import json_text, leaves, left_over, mapping, placeholder, string, without
+from ..fields import json_text, leaves, mapping, placeholder, string, without
 from ..records import EDIT, READ, AgentMeta, Record, StatedUsage
 from ..source import (
     DATABASE,
-    LOG,
-    UNREAD,
     Claim,
     Context,
     Database,
@@ -140,7 +138,7 @@ class _Session(ChatReader):
             fresh = max(0, (given or 0) - (cached or 0) - (written or 0))
             stated = ("", self.time(value, "updated_at"), fresh, output, cached, written, cost)
             self.records.append(StatedUsage(*stated, 0, self.start, self.length))
-        self._keep("sessions", value, _OF_SESSION)
+        self.keep_left("sessions", value, _OF_SESSION)
 
     def _spent(self, value: JSONObject) -> None:
         """Note what a request took."""
@@ -151,7 +149,7 @@ class _Session(ChatReader):
         if any(counts) or cost:
             session = self.claim.agent_key or self.claim.session_key
             self.use(f"goose {session}:{value.get('id')}", counts, stated_cost_usd=cost)
-        self._keep("usage_ledger", value, _OF_REQUEST)
+        self.keep_left("usage_ledger", value, _OF_REQUEST)
 
     def _message(self, value: JSONObject) -> None:
         content = value.get("data", value.get("content"))
@@ -171,7 +169,7 @@ class _Session(ChatReader):
         if seen["agentVisible"] is False and not is_hidden:
             self.context["is_compacted"] = True
         marks = {key: item for key, item in seen.items() if item is not _VISIBLE.get(key)}
-        self._keep("messages", marks, ())
+        self.keep_left("messages", marks)
 
     def _block_of(self, block: JSONObject, *, is_users: bool, is_hidden: bool) -> None:
         kind = string(block.get("type")) or ""
@@ -220,11 +218,6 @@ class _Session(ChatReader):
         is_error = result.get("status") == "error" or mapping(stated).get("isError") is True
         text = text or string(result.get("error")) or ""
         self.answer(text, self.name(block, "id"), is_error=is_error)
-
-    def _keep(self, kind: str, value: JSONObject, taken: tuple[str, ...]) -> None:
-        """Keep what has become no row."""
-        is_silent = self._block == 0
-        self.keep(left_over(value, taken), kind=kind, moment=self.moment, is_silent=is_silent)
 
 
 def _item_text(item: JSONObject) -> str:
@@ -321,10 +314,6 @@ class Goose(AgentSource):
             case (name,) if name.endswith(_ENDING) and name != _ENDING and "#" not in name:
                 return Claim(self.name, "transcript", name.removesuffix(_ENDING))
         return None
-
-    def shape(self, claim: Claim) -> str:
-        """Files grow, and entries have lines."""
-        return LOG if claim.kind in ("transcript", "agent") else UNREAD
 
     def read(
         self, claim: Claim, lines: Iterable[Line], context: Context

@@ -33,7 +33,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from hashlib import blake2b, sha256
 
-from ..fields import json_text, left_over, mapping, string, without
+from ..fields import json_text, mapping, string, without
 from ..paths import comparable, slashed
 from ..records import (
     BY_RESULT,
@@ -49,8 +49,6 @@ from ..records import (
 )
 from ..source import (
     DATABASE,
-    LOG,
-    UNREAD,
     Claim,
     Context,
     Database,
@@ -152,7 +150,7 @@ class PartReader(ChatReader):
             self.say("prompt", self.text(data, "prompt") or "", "user")
         elif kind == "retry":
             self._fail(self.mapping(data, "error"))
-        self._keep(kind, data, _TAKEN.get(kind, _TAKEN[""]))
+        self.keep_left(kind, data, _TAKEN.get(kind, _TAKEN[""]))
 
     def _kind_of(self, message: JSONObject, data: JSONObject) -> str:
         if message.get("is_summary"):
@@ -227,10 +225,6 @@ class PartReader(ChatReader):
             said = string(mapping(error.get("data")).get("message")) or string(error.get("message"))
             words = ": ".join(filter(None, [string(error.get("name")), said]))
             self.say("error", words or json_text(error), "system", is_error=True)
-
-    def _keep(self, kind: str, data: JSONObject, taken: Collection[str]) -> None:
-        """Keep what has become no row."""
-        self.keep(left_over(data, taken), kind=kind, moment=self.moment, is_silent=self._block == 0)
 
 
 def _role(is_agents: bool) -> str:
@@ -323,7 +317,7 @@ class TranscriptReader(PartReader):
         row = {**data, **value}
         self.begin({}, is_message=False)
         self.context["worktree"] = self.name(row, "worktree")
-        self._keep("project", row, ("table", "data", "worktree", "time", "sandboxes"))
+        self.keep_left("project", row, ("table", "data", "worktree", "time", "sandboxes"))
 
     def _session(self, value: JSONObject, data: JSONObject) -> None:
         row = {**data, **value}
@@ -332,7 +326,7 @@ class TranscriptReader(PartReader):
             first = self.context.get("reverted")
             if first is not None:
                 self.records.append(Superseded(None, None, first, self.start))
-            self._keep("session", {}, ())
+            self.keep_left("session", {}, ())
             return
         if revert := object_in(row.get("revert")):
             self.context["revert"] = {
@@ -359,7 +353,7 @@ class TranscriptReader(PartReader):
                 )
             )
         taken = ("table", "data", "directory", "title", "version", "time", "share", "permission")
-        self._keep("session", row, taken)
+        self.keep_left("session", row, taken)
 
     def _about_agent(self, row: JSONObject, title: str | None) -> None:
         """Add what a session says of the subagent that it is: its title names its type."""
@@ -381,7 +375,7 @@ class TranscriptReader(PartReader):
                 listed.append({word: value.get(word) for word in TODO})
             self._state_todos(listed, None)
         taken = ("table", "id", "data", "time_updated", *TODO)
-        self._keep("todo", value, taken)
+        self.keep_left("todo", value, taken)
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -407,7 +401,7 @@ class TranscriptReader(PartReader):
             taken.add("tokens")
         self.model = None
         self._fail(self.mapping(data, "error"))
-        self._keep("message", data, taken)
+        self.keep_left("message", data, taken)
 
     def _spend(self, data: JSONObject, created: object) -> None:
         """Note the tokens of a message, which grow until it is complete: a copy may have less."""
@@ -536,10 +530,6 @@ class OpenCode(AgentSource):
             return None
         kind = "transcript" if agent is None else "agent"
         return Claim(self.name, kind, session_key=session, agent_key=agent, within=store)
-
-    def shape(self, claim: Claim) -> str:
-        """Entries have lines; all other files are read as parts of entries only."""
-        return LOG if claim.kind in ("transcript", "agent") else UNREAD
 
     def gather(
         self, members: Collection[tuple[str, ...]], content: Callable[[tuple[str, ...]], bytes]

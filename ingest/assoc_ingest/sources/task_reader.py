@@ -14,10 +14,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..fields import is_count, json_text, leaves, left_over, mapping, placeholder, string, without
+from ..fields import is_count, json_text, leaves, mapping, placeholder, string, without
 from ..records import DECLINED, EDIT, ERROR, READ, AgentMeta
 from .chat_reader import ChatReader, Position, exit_code, text_of
 from .reader import JSONObject, object_in
@@ -194,7 +194,7 @@ class TaskReader(ChatReader):
         if self.claim.agent_key is not None:
             self.fact("stated_session_key", session_above(data))
             self.records.append(AgentMeta(mode, about, None, None, None, None, None))
-        self._keep("task", data, ("task", "workspace", "mode", "ts"))
+        self.keep_left("task", data, ("task", "workspace", "mode", "ts"))
 
     def _metadata(self, value: JSONObject, data: JSONObject) -> None:
         """Read which models were used from when on, and the version that was last used."""
@@ -208,7 +208,7 @@ class TaskReader(ChatReader):
         ]
         for item in self.items(data, "environment_history"):
             self.fact("agent_version", self.name(item, "cline_version"))
-        self._keep("metadata", data, ("model_usage", "files_in_context"))
+        self.keep_left("metadata", data, ("model_usage", "files_in_context"))
 
     def _place(self, cwd: str) -> None:
         if "cwd" not in self.context:
@@ -237,7 +237,7 @@ class TaskReader(ChatReader):
                 self._say(row, text, role)
             if (thought := self.text(data, "reasoning")) is not None:
                 self.say("thinking", thought, "assistant")
-        self._keep(kind, {**data, **rest}, (*_IN_ROWS, "conversationHistoryIndex", "reasoning"))
+        self.keep_left(kind, {**data, **rest}, (*_IN_ROWS, "conversationHistoryIndex", "reasoning"))
 
     def _say(self, row: str, text: str, role: str) -> None:
         if row == "prompt" and self.claim.agent_key is not None:
@@ -261,11 +261,6 @@ class TaskReader(ChatReader):
         if failure := self.text(stated, "streamingFailedMessage"):
             self.say("error", failure, "system", is_error=True)
         return without(stated, _IN_USAGE)
-
-    def _keep(self, kind: str, data: JSONObject, taken: Collection[str]) -> None:
-        """Keep what has become no row."""
-        rest = left_over(data, taken)
-        self.keep(rest, kind=kind, moment=self.moment, is_silent=self._block == 0)
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -294,7 +289,7 @@ class TaskReader(ChatReader):
                 self._block_of(block, is_users=is_users)
         self._end_result()
         self.context["is_begun"] = True
-        self._keep(MESSAGES, data, (*_IN_ROWS, "id", "metrics", *_REASONING))
+        self.keep_left(MESSAGES, data, (*_IN_ROWS, "id", "metrics", *_REASONING))
 
     def _reasoning(self, data: JSONObject) -> None:
         """Read reasoning beside the content, which has none then."""

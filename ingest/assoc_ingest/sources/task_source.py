@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ..records import Record
-from ..source import LOG, UNREAD, Claim, Context, Gathered, Line, Member, entry_names
+from ..source import Claim, Context, Gathered, Line, Member, entry_names
 from .chat_reader import AgentSource
 from .task_reader import KNOWN_LINES, TaskReader, session_above
 from .task_store import FILES, MESSAGES, SHOWN, STORE, lines
@@ -47,10 +47,6 @@ class TaskSource(AgentSource):
             case ("tasks", _, name) if name in FILES:
                 return Claim(self.name, "part", within=STORE)
         return None
-
-    def shape(self, claim: Claim) -> str:
-        """Entries have lines; documents are read as parts of entries only."""
-        return LOG if claim.kind in ("transcript", "agent") else UNREAD
 
     def gather(
         self, members: Collection[tuple[str, ...]], content: Callable[[tuple[str, ...]], bytes]

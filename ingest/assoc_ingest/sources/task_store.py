@@ -53,24 +53,12 @@ SPENT = ("api_req_started", "deleted_api_reqs", "subagent_usage", "condense_cont
 """What is shown with tokens or costs."""
 
 REPEATED = (
-    *(
-        "api_req_finished",
-        "api_req_retried",
-        "api_req_deleted",
-        "command",
-        "command_output",
-        "tool",
-    ),
-    *("browser_action", "browser_action_launch", "browser_action_result", "use_mcp_server"),
-    *("mcp_server_request_started", "mcp_server_response", "checkpoint_created"),
-    *(
-        "checkpoint_saved",
-        "resume_task",
-        "resume_completed_task",
-        "codebase_search_result",
-        "image",
-    ),
-    *("use_subagents", "load_mcp_documentation", "user_feedback_diff", "user_edit_todos"),
+    *("api_req_finished", "api_req_retried", "api_req_deleted", "command", "command_output"),
+    *("tool", "browser_action", "browser_action_launch", "browser_action_result", "image"),
+    *("use_mcp_server", "mcp_server_request_started", "mcp_server_response", "use_subagents"),
+    *("checkpoint_created", "checkpoint_saved", "resume_task", "resume_completed_task"),
+    *("codebase_search_result", "load_mcp_documentation", "user_feedback_diff"),
+    "user_edit_todos",
 )
 """What is shown of calls and results, which messages have."""
 

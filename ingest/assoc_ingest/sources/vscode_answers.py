@@ -157,9 +157,18 @@ def _told(part: JSONObject) -> JSONObject:
 class Answers(ChatReader):
     """Reads the answers of a conversation.
 
-    `memory` is what later lines need of an answer: the id, time and model of its request, digests
-    of its parts, and its calls: the number of the row of each, whether it was answered, and where.
+    Of the last one, later lines need the id, time and model of its request, how many
+    parts it has, and digests of them; and its calls: the number of the row of each, whether it was
+    answered, and where.
     """
+
+    calls_told: dict[str, list[Any]]
+    """Name, arguments and result of calls that the line states beside their parts."""
+
+    @property
+    def last(self) -> dict[str, Any]:
+        last: dict[str, Any] = self.context["last"]
+        return last
 
     action_of = staticmethod(_action_of)
 
@@ -168,63 +177,64 @@ class Answers(ChatReader):
             self._block = block
             self.say(kind, text, role, is_error=kind == "error")
 
-    def take_answer(self, value: JSONObject, memory: dict[str, Any], first: int) -> None:
+    def take_answer(self, value: JSONObject, first: int) -> None:
         """Take in the fields of a request that an operation states; its parts begin at a place."""
         response, result = value.get("response"), self.mapping(value, "result")
         metadata = self.mapping(result, "metadata")
         model = self.name(metadata, "resolvedModel") or self.name(value, "modelId")
-        self.model = memory["model"] = (model or memory.get("model") or "").removeprefix("copilot/")
-        self.model = self.model or None
+        model = self.last["model"] = (model or self.last.get("model") or "").removeprefix(
+            "copilot/"
+        )
+        self.model = model or None
         parts = [response] if isinstance(response, str) else as_list(response)
-        known = [{"kind": _TOOLS[0], "toolCallId": call} for call in memory["calls"]]
-        calls = _calls_in(result, [part for part in parts if isinstance(part, dict)] or known)
+        known = [{"kind": _TOOLS[0], "toolCallId": call} for call in self.last["calls"]]
+        stated = [part for part in parts if isinstance(part, dict)] or known
+        calls = self.calls_told = _calls_in(result, stated)
         if "response" in value:
-            self._parts(parts, memory, first, calls)
+            self._parts(parts, first)
         for place, (call, (name, arguments, content)) in enumerate(calls.items()):
             tool, text = string(name), string(arguments) or "{}"
-            if call not in memory["calls"]:
-                self._call(memory, call, _HIDDEN + 2 * place, tool, text, {})
+            if call not in self.last["calls"]:
+                self._call(call, _HIDDEN + 2 * place, tool, text)
             else:  # its part came before: this is what it did not tell
-                block, _, start = memory["calls"][call]
+                block, _, start = self.last["calls"][call]
                 self._uuid = None
                 self.row(block, "meta", text, "system")
-                self._uuid = memory.get("id")
+                self._uuid = self.last.get("id")
                 if self.action_of(tool) == EDIT:
                     self.add_lines(object_in(text), (start, block))
-            self._result(memory, call, {}, content)
-        for call in memory["calls"] if "result" in value else ():
-            self._result(memory, call, {}, "", is_over=True)
+            self._result(call, {}, content)
+        for call in self.last["calls"] if "result" in value else ():
+            self._result(call, {}, "", is_over=True)
         for place, item in enumerate(self.items(metadata, "summaries"), 1):
             self.row(_LAST + place, "compact_summary", self.text(item, "text") or "", "system")
         error = self.text(self.mapping(result, "errorDetails"), "message")
         self.row(_LAST, "error", error or "", "system")
         ended = self.time(self.mapping(value, "modelState"), "completedAt")
         self._ended = max(filter(None, (self._ended, ended)), default=None)
-        self._spend(memory, value, metadata)
-        memory["calls"] = dict([*memory["calls"].items()][-_MOST_CALLS:])
+        self._spend(value, metadata)
+        self.last["calls"] = dict([*self.last["calls"].items()][-_MOST_CALLS:])
 
-    def _spend(self, memory: dict[str, Any], value: JSONObject, metadata: JSONObject) -> None:
+    def _spend(self, value: JSONObject, metadata: JSONObject) -> None:
         of_last = [self.count(metadata, key) for key in ("promptTokens", "outputTokens")]
         stated = [self.count(value, key) for key in ("promptTokens", "completionTokens")]
-        known = memory["tokens"] = [
-            new or old for new, old in zip(stated, memory.get("tokens", (0, 0)), strict=True)
+        known = self.last["tokens"] = [
+            new or old for new, old in zip(stated, self.last.get("tokens", (0, 0)), strict=True)
         ]
         is_one = len(as_list(metadata.get("toolCallRounds"))) < 2
         for counts, is_partial in ((of_last, not is_one), (known if any(stated) else (), True)):
-            if any(counts) and memory.get("id"):
-                self.use(memory["id"], Counts(*counts), is_partial=is_partial)
+            if any(counts) and self.last.get("id"):
+                self.use(self.last["id"], Counts(*counts), is_partial=is_partial)
 
-    def _parts(
-        self, parts: list[Any], memory: dict[str, Any], first: int, calls: dict[str, list[Any]]
-    ) -> None:
+    def _parts(self, parts: list[Any], first: int) -> None:
         """Add the parts of an answer, as far as they are new or longer than before."""
-        known, (last, length) = memory.get("parts", ""), memory.get("text", (-1, 0))
+        known, (last, length) = self.last.get("parts", ""), self.last.get("text", (-1, 0))
         digests, words, begin = [known[: first * _DIGITS]], "", 0
         for place, part in enumerate([*parts, {"kind": ""}], first):
             value: JSONObject = {"value": part} if isinstance(part, str) else mapping(part)
             if (said := _words(value)) is None:
                 self.row(2 * begin + 2, "text", words, "assistant")
-                words, self._uuid = "", memory.get("id")
+                words, self._uuid = "", self.last.get("id")
             if place == first + len(parts):
                 break
             self._expect(bool(value), "response[]", part)
@@ -235,49 +245,51 @@ class Answers(ChatReader):
             if said is None:
                 # A part that changed comes again; its first row has the id.
                 is_first = not before or value.get("kind") in _TOOLS
-                self._uuid = memory.get("id") if is_first else None
-                self._part(value, memory, 2 * place + 2, calls)
-                self._uuid = memory.get("id")
+                self._uuid = self.last.get("id") if is_first else None
+                self._part(value, 2 * place + 2)
+                self._uuid = self.last.get("id")
                 continue
             is_longer = place == last and _digest(said[:length]) == before
             if not words:
-                begin, self._uuid = place, None if is_longer else memory.get("id")
+                begin, self._uuid = place, None if is_longer else self.last.get("id")
             words += said[length:] if is_longer else said
-            memory["text"] = (place, len(said))
-        memory["count"] = first + len(parts)
+            self.last["text"] = (place, len(said))
+        self.last["count"] = first + len(parts)
         if len(digests[0]) == first * _DIGITS:
-            memory["parts"] = "".join(digests)[: _MOST_PARTS * _DIGITS]
+            self.last["parts"] = "".join(digests)[: _MOST_PARTS * _DIGITS]
 
-    def _part(
-        self, part: JSONObject, memory: dict[str, Any], block: int, calls: dict[str, list[Any]]
-    ) -> None:
+    def _part(self, part: JSONObject, block: int) -> None:
         kind, call = string(part.get("kind")) or "", _call_id(part.get("toolCallId"))
-        call = call or f"{memory.get('id')}/{block}"
+        call = call or f"{self.last.get('id')}/{block}"
         if kind == "thinking":
             text = "".join(map(text_in, as_list(part.get("value")) or [part.get("value")]))
             self.row(block, kind, text, "assistant")
         elif kind in _TOOLS:
             counts_next = self.counts_next
             if agent := _call_id(part.get("subAgentInvocationId")):
-                self._is_sidechain, self._uuid = 1, f"{memory.get('id')}/{agent}"
+                self._is_sidechain, self._uuid = 1, f"{self.last.get('id')}/{agent}"
                 self._facts["sidechain_count"] = self._facts.get("sidechain_count", 0) + 1
                 self._message_count += 1
                 self.counts_next = False
                 self.records.append(AgentLink(self._uuid, agent, BY_META, self.start))
-            name, arguments, content = calls.pop(call, (None, None, None))
-            if call not in memory["calls"]:
+            name, arguments, content = self.calls_told.pop(call, (None, None, None))
+            if call not in self.last["calls"]:
                 told, name = _told(part), self.name(part, "toolId") or string(name)
-                self._call(memory, call, block, name, string(arguments) or json_text(told), told)
-            self._result(memory, call, part, content)
+                self._call(call, block, name, string(arguments) or json_text(told), told)
+            self._result(call, part, content)
             if agent:
-                self._is_sidechain, self._uuid, self.counts_next = 0, memory.get("id"), counts_next
+                self._is_sidechain, self._uuid, self.counts_next = (
+                    0,
+                    self.last.get("id"),
+                    counts_next,
+                )
         elif kind == "textEditGroup":
-            own = f"{memory.get('id')}/"
-            if all(call.startswith(own) for call in memory["calls"]):  # else a call has the same
+            own = f"{self.last.get('id')}/"
+            if all(call.startswith(own) for call in self.last["calls"]):  # else a call has the same
                 edits = [mapping(e) for group in as_list(part.get("edits")) for e in as_list(group)]
                 new = [{"new_text": edit.get("text")} for edit in edits]
                 text = json_text({"file_path": path_in(part), "edits": new})
-                self._call(memory, call, block, kind, text, {})
+                self._call(call, block, kind, text)
         else:
             asked = [part.get("questions"), part.get("data")] if kind == "questionCarousel" else []
             new_kind = [] if kind in PARTS else [without(part, ("kind", *_TEXTS))]
@@ -285,20 +297,14 @@ class Answers(ChatReader):
             self.row(block, "system", "\n".join(filter(None, texts)), "system")
 
     def _call(
-        self,
-        memory: dict[str, Any],
-        call: str,
-        block: int,
-        name: str | None,
-        text: str,
-        told: JSONObject,
+        self, call: str, block: int, name: str | None, text: str, told: JSONObject | None = None
     ) -> None:
-        given = {**told, **object_in(text)}
+        given = {**(told or {}), **object_in(text)}
         given.update({"file_path": path} if (path := given.get("filePath")) else {})
         self._block = block
         paths = patched(string(given.get("input")) or "", None)
         self.call(name, given, text, call, paths=paths)
-        memory["calls"][call] = (block, 0, self.start)
+        self.last["calls"][call] = (block, 0, self.start)
 
     def add_lines(self, arguments: JSONObject, position: Position) -> None:
         """Add the lines that came; one tool has a list of replacements."""
@@ -306,16 +312,10 @@ class Answers(ChatReader):
         super().add_lines({"edits": edits} if edits else arguments, position)
 
     def _result(
-        self,
-        memory: dict[str, Any],
-        call: str,
-        part: JSONObject,
-        content: object,
-        *,
-        is_over: bool = False,
+        self, call: str, part: JSONObject, content: object, *, is_over: bool = False
     ) -> None:
         """Add the result of a call, as far as its part or the model's copy of it has one."""
-        block, is_answered, start = memory["calls"].get(call, (0, 1, 0))
+        block, is_answered, start = self.last["calls"].get(call, (0, 1, 0))
         if is_answered:
             return
         data, details = self.mapping(part, "toolSpecificData"), mapping(part.get("resultDetails"))
@@ -326,7 +326,7 @@ class Answers(ChatReader):
         rest = (data.get("output"), data.get("result"), content)
         text = next(filter(None, map(_shown, filter(None, (*outputs, *rest)))), "")
         if text or is_declined or is_over or code is not None:
-            self._block, memory["calls"][call] = block + 1, (block, 1, start)
+            self._block, self.last["calls"][call] = block + 1, (block, 1, start)
             self.answer(
                 text,
                 call,
