@@ -840,11 +840,12 @@ begin
     );
     return query
     with o as materialized (
-        select t.*, s.pushed_at, c.bytes as counted
+        select t.*, s.pushed_at
         from assoc.origins t
         join assoc.origin_states s using (origin_id)
-        left join assoc.stored c using (origin_id)
         where t.origin_id = any (visible)
+    ), c as materialized (
+        select t.origin_id, t.bytes from assoc.stored t where t.origin_id = any (visible)
     ), f as materialized (
         select t.origin_id, count(*) as files, sum(t.size)::bigint as bytes
         from assoc.files t where t.origin_id = any (visible) group by t.origin_id
@@ -864,11 +865,12 @@ begin
         o.team, o.pushed_at, assoc_read.moment(s.synced_at, '{}') at time zone 'UTC',
         coalesce(i.errors, 0), coalesce(f.files, 0), coalesce(f.bytes, 0), coalesce(d.bytes, 0),
         greatest(
-            o.counted / nullif(o.most_bytes, 0)::float8,
-            sum(o.counted) over (partition by o.role_name) / nullif(l.most_bytes, 0)::float8
+            c.bytes / nullif(o.most_bytes, 0)::float8,
+            sum(c.bytes) over (partition by o.role_name) / nullif(l.most_bytes, 0)::float8
         )
     from o
     left join assoc.logins l on l.role_name = o.role_name
+    left join c on c.origin_id = o.origin_id
     left join f on f.origin_id = o.origin_id
     left join d on d.origin_id = o.origin_id
     left join i on i.origin_id = o.origin_id

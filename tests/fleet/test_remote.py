@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from threading import Event
+from time import time
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.support.transcripts import Transcript
 from tests.test_every_command import harmful_in, hostile, touched_by
 
 from assoc_ingest.errors import BusyError, DatabaseIOError, FleetError, UsageError
+from assoc_ingest.fleet import administration
 from assoc_ingest.fleet.administration import push_all
 from assoc_ingest.fleet.push import Report, watch
 from assoc_ingest.fleet.state import push_lock
@@ -659,3 +661,15 @@ def test_what_machines_and_a_server_say_is_printed_harmlessly(
     assert sum("OWNED" in text for text in said.values()) > 5
     assert {line: found for line, text in said.items() if (found := harmful_in(text))} == {}
     assert touched_by("\n".join(said.values()), tmp_path) == []
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(7200, "120 min ahead of"), (-600, "10 min behind")])
+def test_a_wrong_clock_is_told(
+    machine: Shell, empty_database: str, monkeypatch: pytest.MonkeyPatch, seconds: int, told: str
+) -> None:
+    assert machine("remote", "init", empty_database) == 0, machine.err
+    assert machine("remote", "status") == 0, machine.err
+    assert "clock" not in machine.out
+    monkeypatch.setattr(administration, "time", lambda: time() + seconds)
+    assert machine("remote", "status") == 0
+    assert f"clock: {told} that of the server" in machine.out

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from tests.support.fleet import pushed
@@ -15,12 +16,12 @@ from tests.support.shell import Shell
 from tests.support.transcripts import Transcript
 
 from assoc_ingest.errors import FleetError
-from assoc_ingest.fleet import deletion
+from assoc_ingest.fleet import deletion, server
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.sync.run import sync
 
 _LIMIT = "2026-06-01T00:00:00.000Z"
-_OLD, _NEW = "2026-02-01T00:00:00+00:00", "2026-08-01T00:00:00+00:00"
+_OLD, _NEW = "2026-02-01T00:00:00.000Z", "2026-08-01T00:00:00.000Z"
 _TO_COUNT = ("messages", "frames", "files", "sessions", "subagents", "tasks", "prompts")
 
 
@@ -31,16 +32,21 @@ class Home:
         self.place = place
         self._told: dict[str, Transcript] = {}
 
-    def say(self, name: str, text: str, at: str) -> None:
+    def say(self, name: str, text: str, at: str, changed: str = "") -> None:
         """Let something be said in a conversation, and its file be as old as that."""
         number = list(dict.fromkeys([*self._told, name])).index(name)
         key = f"5e1f0c9a-3b72-4d18-9c44-70a2d6b8e30{number}"
         if name not in self._told:
             self._told[name] = Transcript(self.place, key, "/srv/lake", "-srv-lake")
-        self._told[name].say(text, 1)
+        self._told[name].say(text, timestamp=at)
         (path,) = self.place.rglob(f"{key}.jsonl")
-        moment = datetime.fromisoformat(at).timestamp()
-        os.utime(path, (moment, moment))
+        touch(path, changed or at)
+
+
+def touch(path: Path, at: str) -> None:
+    """Let a file have this time of change."""
+    moment = datetime.fromisoformat(at).timestamp()
+    os.utime(path, (moment, moment))
 
 
 @pytest.fixture
@@ -113,6 +119,103 @@ def test_an_old_conversation_that_goes_on_comes_back_whole(
     assert after == {**before, "messages": before["messages"] + 1, "prompts": after["prompts"]}
 
 
+def test_a_copied_file_is_as_old_as_its_last_line(
+    machine: Shell, home: Home, database: Any
+) -> None:
+    for path in home.place.rglob("*.jsonl"):
+        touch(path, _NEW)
+    assert machine("sync", str(home.place)) == 0
+    assert machine("push") == 0, machine.err
+    assert machine("remote", "retention", "--older-than", "180d", "--yes") == 0, machine.err
+    assert told(database) == {"said lately"}
+    assert machine("push", "--full") == 0, machine.err
+    assert "up to date" in machine.err
+    assert told(database) == {"said lately"}
+    assert machine("remote", "status") == 0
+    assert "not pushed: 1 file older than 2026-06-01, which the server does not keep" in machine.out
+    assert machine("remote", "retention", "--off") == 0
+    assert machine("remote", "status") == 0
+    assert "older than" not in machine.out
+
+
+def test_a_file_that_was_restored_with_an_old_time_stays_for_its_new_lines(
+    machine: Shell, home: Home, database: Any
+) -> None:
+    home.say("restored", "said today", _NEW, changed=_OLD)
+    assert machine("sync", str(home.place)) == 0
+    assert machine("push") == 0, machine.err
+    for _ in range(2):
+        assert machine("remote", "retention", "--older-than", "180d", "--yes") == 0, machine.err
+        assert told(database) == {"said lately", "said today"}
+        assert machine("push", "--full") == 0, machine.err
+
+
+def test_what_belongs_to_a_conversation_is_as_old_as_that(
+    machine: Shell, home: Home, database: Any
+) -> None:
+    """The output of a tool has no time of its own, and was copied."""
+    for name, number in (("old", 0), ("new", 1)):
+        key = f"5e1f0c9a-3b72-4d18-9c44-70a2d6b8e30{number}"
+        result = home.place / "projects" / "-srv-lake" / key / "tool-results" / f"{name}.txt"
+        result.parent.mkdir(parents=True)
+        result.write_text(f"output of {name}")
+        touch(result, _NEW if name == "old" else _OLD)
+    assert machine("sync", str(home.place)) == 0
+    assert machine("push") == 0, machine.err
+    assert machine("remote", "retention", "--older-than", "180d", "--yes") == 0, machine.err
+    assert "Deleted 2 files" in machine.err
+    for words in (("push",), ("push", "--full")):
+        assert machine(*words) == 0, machine.err
+        (names,) = database.execute(
+            "select array_agg(name) from assoc.tool_result_files"
+        ).fetchone()
+        assert names == ["new.txt"]
+
+
+def test_a_line_of_the_future_stays(machine: Shell, home: Home, database: Any) -> None:
+    home.say("ahead", "said by a wrong clock", "2099-01-01T00:00:00.000Z", changed=_OLD)
+    assert machine("sync", str(home.place)) == 0
+    assert machine("push") == 0, machine.err
+    assert machine("remote", "retention", "--older-than", "180d", "--yes") == 0, machine.err
+    assert "said by a wrong clock" in told(database)
+
+
+def test_a_machine_that_is_locked_is_named_and_the_others_go_on(
+    machine: Shell, home: Home, database: Any, empty_database: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, login: Callable[..., Any],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(server, "_PATIENCE", 1)
+    hostile = login("hostile")
+    memory = pushed(hostile, "of hostile")
+    database.execute("update assoc.files set recorded_at = %s where path = 'a.jsonl'", (_OLD,))
+    known = Server(hostile).hello(memory.uuid)
+    assert known is not None
+    hostile.execute("begin")
+    Server(hostile).fence(known.origin_id, str(uuid4()))
+    assert machine("remote", "retention", "--older-than", "180d", "--yes") == 1
+    assert f"perhaps not done: {memory.label}." in machine.err
+    assert told(database) == {"said lately", "of hostile"}
+    hostile.execute("rollback")
+    assert machine("remote", "retention", "--older-than", "180d", "--yes") == 0, machine.err
+    assert told(database) == {"said lately"}
+
+
+def test_machines_compare_everything_only_if_something_changed_for_them(
+    machine: Shell, database: Any
+) -> None:
+    version = "select version from assoc.origin_states"
+    deletion.keep_since(database, "2026-01-01T00:00:00.000Z")
+    deletion.delete_older(database, "2026-01-01T00:00:00.000Z")
+    before = database.execute(version).fetchone()
+    deletion.keep_since(database, _LIMIT)
+    assert database.execute(version).fetchone() == before
+    deletion.delete_older(database, _LIMIT)
+    after = database.execute(version).fetchone()
+    assert after > before
+    deletion.keep_since(database, "2026-01-01T00:00:00.000Z")  # older files may come back
+    assert database.execute(version).fetchone() > after
+
+
 def test_without_a_limit_everything_comes_back(machine: Shell, database: Any) -> None:
     before = _counts(database)
     assert machine("remote", "retention", "--older-than", "180d", "--yes") == 0, machine.err
@@ -167,9 +270,10 @@ def test_who_pulled_an_old_file_removes_it(
 def test_a_wrong_clock_deletes_nothing(
     machine: Shell, home: Home, database: Any, login: Callable[..., Any]
 ) -> None:
-    database.execute("update assoc.files set mtime = '1970-01-01T00:00:00.000Z'")
+    database.execute("update assoc.files set recorded_at = '1970-01-01T00:00:00.000Z'")
     assert deletion.older(database, _LIMIT) == []
-    database.execute("update assoc.files set mtime = null")
+    database.execute("update assoc.files set recorded_at = null, mtime = null")
+    database.execute("update assoc.sessions set started_at = null, ended_at = null")
     assert deletion.older(database, _LIMIT) == []
 
 

@@ -26,8 +26,8 @@ class Transcript:
         self._count = 0
         self._path.parent.mkdir(parents=True, exist_ok=True)
 
-    def say(self, text: str, second: int = 0) -> None:
-        self._line("user", second, role="user", content=text)
+    def say(self, text: str, second: int = 0, timestamp: str = "") -> None:
+        self._line("user", second, timestamp, role="user", content=text)
 
     def answer(self, text: str, second: int = 0) -> None:
         self._assistant(second, {"type": "text", "text": text})
@@ -46,10 +46,11 @@ class Transcript:
         self._line("assistant", second, id=f"msg_{self._count}", role="assistant",
                    model="claude-sonnet-5", content=[block])  # fmt: skip
 
-    def _line(self, kind: str, second: int, **message: Any) -> None:
+    def _line(self, kind: str, second: int, timestamp: str = "", **message: Any) -> None:
         self._count += 1
         line = {"type": kind, "uuid": f"{self._name}-{self._count}",
                 "parentUuid": None,
-                "timestamp": at(second), "message": message, **self._envelope}  # fmt: skip
+                "timestamp": timestamp or at(second), "message": message,
+                **self._envelope}  # fmt: skip
         with self._path.open("ab") as file:
             file.write(dumps(line) + b"\n")

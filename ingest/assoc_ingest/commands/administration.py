@@ -464,12 +464,13 @@ def retention(
 ) -> int:
     """Delete old files of all machines on the server, and let machines not push them again.
 
-    A file is old if it was last changed before the limit, by the time that its machine gave it; it
-    is deleted with its rows, and a conversation with its last file. A history that still grows
-    stays as a whole. The limit is a date: run this regularly, for example daily, to move it.
-    Machines leave out the same files, push a file that grows again as a whole, and delete what they
-    pulled of a deleted one. Files with a time before the year 2000 stay. Without options, shows the
-    limit. Needs the owner of the schema, or assoc_admin.
+    A file is as old as its last line, by the time in that line; without times in its lines, as its
+    conversation, or else as its last change. It is deleted with its rows, and a conversation with
+    its last file. A history that still grows stays as a whole. The limit is a date: run this
+    regularly, for example daily, to move it. Machines leave out the same files, push a file that
+    grows again as a whole, and delete what they pulled of a deleted one. Times before the year 2000
+    or in the future come from a wrong clock, and such files stay. Without options, shows the limit.
+    Needs the owner of the schema, or assoc_admin.
 
     \b
     Examples:
@@ -479,11 +480,12 @@ def retention(
     from ..fleet import deletion
     from ..fleet.administration import destination_of
     from ..fleet.connect import connect
+    from ..fleet.server import patient
 
     if off and older_than is not None:
         raise UsageError("Give --older-than or --off, not both.")
     span = _span(older_than) if older_than is not None else None
-    with connect(destination_of(database, destination)) as connection:
+    with connect(destination_of(database, destination)) as connection, patient(connection):
         if span is None:
             if off:
                 deletion.keep_since(connection, None)
@@ -502,9 +504,11 @@ def retention(
         if asks(yes=yes) and not confirmed("Delete them, and refuse what is older?"):
             return 1
         deletion.keep_since(connection, limit)
-        deleted = deletion.delete_older(connection, limit)
+        deleted, locked = deletion.delete_older(connection, limit)
     say(f"Deleted {many(deleted.files, 'file')} ({size(deleted.bytes)}).")
-    return 0
+    if locked:
+        say(f"Still in use, so perhaps not done: {', '.join(map(safe, locked))}. Run this again.")
+    return int(bool(locked))
 
 
 def _span(text: str) -> timedelta:

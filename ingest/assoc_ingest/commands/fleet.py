@@ -53,6 +53,9 @@ def write_standing(state: State, standing: Comparison, *, as_json: bool) -> None
                 "files": standing.there,
                 "gone": standing.gone,
                 "outside": standing.outside,
+                "kept_since": standing.kept_since or None,
+                "too_old": standing.too_old,
+                "clock_ahead": round(standing.clock),
                 "is_indexed": standing.is_indexed,
                 "missing_migrations": standing.missing,
                 "all_projects": state.all_projects,
@@ -61,6 +64,10 @@ def write_standing(state: State, standing: Comparison, *, as_json: bool) -> None
         )
         return
     write(line + "\n" for line in _lines(state, standing))
+
+
+_MOST_SECONDS = 120
+"""The difference of two clocks that need not be told."""
 
 
 def _lines(state: State, standing: Comparison) -> list[str]:
@@ -81,6 +88,17 @@ def _lines(state: State, standing: Comparison) -> list[str]:
     if standing.outside:
         lines.append(
             f"not allowed: {many(standing.outside, 'file')} (`remote withdraw` deletes them)"
+        )
+    if standing.too_old:
+        lines.append(
+            f"not pushed: {many(standing.too_old, 'file')} older than {standing.kept_since[:10]}, "
+            "which the server does not keep"
+        )
+    if abs(standing.clock) > _MOST_SECONDS:
+        side = "ahead of" if standing.clock > 0 else "behind"
+        lines.append(
+            f"clock: {abs(standing.clock) / 60:,.0f} min {side} that of the server; set the wrong "
+            "one right, or times of conversations are wrong"
         )
     if not standing.is_indexed:
         lines.append("search: no text index yet, so a search reads everything (`remote index`)")

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from string import ascii_letters, digits
 from tempfile import TemporaryDirectory
+from time import time
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID, uuid4
 
@@ -86,7 +87,7 @@ if TYPE_CHECKING:
 
 
 _OF_FILES = {
-    *("line_count", "issue_count", "session_key", "agent_session_key", "agent_key"),
+    *("line_count", "issue_count", "recorded_at", "session_key", "agent_session_key", "agent_key"),
     *("project_source_no", "project_key"),
 }
 """The attributes of a file that are derived from its bytes."""
@@ -365,6 +366,12 @@ class Comparison(NamedTuple):
     """Those that the database no longer has."""
     outside: int
     """Those that the database has, but that may no longer leave it."""
+    kept_since: str
+    """The server keeps nothing older; '': it keeps everything."""
+    too_old: int
+    """Files that may leave it, but are older."""
+    clock: float
+    """Seconds that the clock of this machine is ahead of that of the server."""
     is_indexed: bool
     """Is there a text index? Without it, a search reads everything."""
 
@@ -430,12 +437,16 @@ def standing(database: Path) -> Comparison:
     with closing(open_reader(database)) as reader, connect(state.destination) as connection:
         server = Server(connection)
         known = server.hello(state.uuid)
-        applied = applied_migrations(connection)
+        missing = missing_migrations(applied_migrations(connection))
+        kept_since = "" if missing else server.kept_since()
+        clock = time() - server.clock()
         is_indexed = has_text_index(connection)
         there = (
             {file.file_key for file in server.files_of(known.origin_id)} if known else set[bytes]()
         )
-        in_scope = _keys(reader, state.scope(reader))
+        scope = state.scope(reader)
+        in_scope = _keys(reader, scope)
+        too_old = len(in_scope - _keys(reader, replace(scope, kept_since=kept_since)))
         here = _keys(reader, EVERYTHING)
         is_current = (
             known is not None
@@ -445,11 +456,14 @@ def standing(database: Path) -> Comparison:
         )
     return Comparison(
         known=known,
-        missing=missing_migrations(applied),
+        missing=missing,
         is_current=is_current,
         there=len(there),
         gone=len(there - here),
         outside=len(there & here - in_scope),
+        kept_since=kept_since,
+        too_old=too_old,
+        clock=clock,
         is_indexed=is_indexed,
     )
 

@@ -56,13 +56,11 @@ def _batches(files: list[_File]) -> Iterator[list[_File]]:
         yield batch
 
 
-def _files(
-    connection: Connection[Any], origin_id: int, condition: str = "true", limit: str = ""
-) -> list[_File]:
+def _files(connection: Connection[Any], origin_id: int) -> list[_File]:
     rows = connection.execute(
         'select file_no, file_key, coalesce("offset", 0) from assoc.files'
-        f" where origin_id = %(origin)s and {condition} order by file_no".encode(),
-        {"origin": origin_id, "limit": limit},
+        " where origin_id = %s order by file_no",
+        (origin_id,),
     )
     return [_File(*row) for row in rows.fetchall()]
 
@@ -159,15 +157,25 @@ def remove_bytes(connection: Connection[Any], origin: Origin) -> Deleted:
 
 
 # ------------------------------------------------------------------------------------------------
-# Deletes what is old, by the times of each machine's own files; machines do not push it again.
+# Deletes what is old, by the times of each machine's own lines; machines do not push it again.
 #
-# The limit is stored, so that a machine leaves out the same files as the server deletes: those that
-# were last changed before it (`projection.Scope`). Then every machine compares everything once,
-# because its version is another one. A conversation goes with its last file. A file that grows
-# later is not old any more, and is pushed again as a whole.
+# The limit is stored, so that a machine leaves out the same files as the server deletes: those
+# whose last line is older, or without times in lines, whose session is, or whose last change is
+# (`projection.Scope`). A machine of which something was deleted compares everything once, because
+# its version is another one, and so do all after a limit that lets older files back. A conversation
+# goes with its last file. A file that grows later is not old any more, and is pushed as a whole.
 
 
-_IS_OLD = "coalesce({0} >= '2000' and {0} < %(limit)s, false)"
+_IS_OLD = "coalesce({0} between '2000' and %(limit)s, false)"
+_ENDED = "coalesce(s.ended_at, s.started_at)"
+_OLD_FILES = f"""
+    from assoc.files f
+    left join assoc.sessions s
+        on s.origin_id = f.origin_id and s.source_no = f.source_no
+        and s.session_key = f.session_key
+    where f.origin_id = %(origin)s
+      and {_IS_OLD.format(f"coalesce(f.recorded_at, {_ENDED}, f.mtime)")}
+"""
 
 
 class Old(NamedTuple):
@@ -198,52 +206,71 @@ def limit_before(connection: Connection[Any], span: timedelta) -> str:
 @readable
 def older(connection: Connection[Any], limit: str) -> list[Old]:
     """Return what each machine has that is older, without machines that have nothing."""
-    rows = connection.execute(
-        f"""
-        select o.label, o.origin_id, count(*), coalesce(sum(f."offset"), 0)::bigint
-        from assoc.origins o
-        join assoc.files f on f.origin_id = o.origin_id
-        where o.role_name <> '' and {_IS_OLD.format("f.mtime")}
-        group by o.label, o.origin_id
-        order by o.label
-        """.encode(),
-        {"limit": limit},
+    origins = connection.execute(
+        "select label, origin_id from assoc.origins where role_name <> '' order by label"
     ).fetchall()
-    return [Old(label, origin_id, Deleted(*sums)) for label, origin_id, *sums in rows]
+    found = [
+        Old(label, origin_id, _sum(_old_files(connection, origin_id, limit)))
+        for label, origin_id in origins
+    ]
+    return [old for old in found if old.deleted.files]
 
 
 @readable
 def keep_since(connection: Connection[Any], limit: str | None) -> None:
     """Set the limit, or with None remove it, so that machines push older files again."""
     with connection.transaction():
+        before = kept_since(connection)
         connection.execute("delete from assoc.retention")
         if limit is not None:
             connection.execute("insert into assoc.retention values (%s)", (limit,))
-        connection.execute("update assoc.origin_states set version = version + 1")
+        if limit is None or (before is not None and limit < before):
+            connection.execute("update assoc.origin_states set version = version + 1")
 
 
 @readable
-def delete_older(connection: Connection[Any], limit: str) -> Deleted:
-    """Delete what every machine has that is older than the limit that is in force."""
-    rows = connection.execute("select origin_id from assoc.origins where role_name <> ''")
-    total = Deleted()
-    for (origin_id,) in rows.fetchall():
-        files = _old_files(connection, origin_id, limit)
-        for batch in _batches(files):
-            with _changing(connection, origin_id):
-                numbers = {file.file_no for file in batch}
-                still_old = _old_files(connection, origin_id, limit)
-                batch = [file for file in still_old if file.file_no in numbers]
-                if batch:
-                    _delete(connection, origin_id, batch)
-            total = Deleted(*map(sum, zip(total, _sum(batch), strict=True)))
+def delete_older(connection: Connection[Any], limit: str) -> tuple[Deleted, list[str]]:
+    """Delete what every machine has that is older than the limit that is in force.
+
+    Return what was deleted, and the machines that were locked, of which something may be left.
+    """
+    from psycopg.errors import LockNotAvailable
+
+    total, locked = Deleted(), []
+    rows = connection.execute(
+        "select origin_id, label from assoc.origins where role_name <> '' order by label"
+    )
+    for origin_id, label in rows.fetchall():
+        try:
+            for deleted in _deletions(connection, origin_id, limit):
+                total = Deleted(*map(sum, zip(total, deleted, strict=True)))
+        except LockNotAvailable:
+            locked.append(label)
+    return total, locked
+
+
+def _deletions(connection: Connection[Any], origin_id: int, limit: str) -> Iterator[Deleted]:
+    """Delete what a machine has that is older, in batches; yield each."""
+    for batch in _batches(_old_files(connection, origin_id, limit)):
+        with _changing(connection, origin_id):
+            numbers = {file.file_no for file in batch}
+            still_old = _old_files(connection, origin_id, limit)
+            batch = [file for file in still_old if file.file_no in numbers]
+            if batch:
+                _delete(connection, origin_id, batch)
+        yield _sum(batch)
+    has_old = f"select exists (select {_OLD_SESSIONS})".encode()
+    if connection.execute(has_old, {"origin": origin_id, "limit": limit}).fetchone() == (True,):
         with _changing(connection, origin_id):
             _delete_sessions(connection, origin_id, limit)
-    return total
 
 
 def _old_files(connection: Connection[Any], origin_id: int, limit: str) -> list[_File]:
-    return _files(connection, origin_id, _IS_OLD.format("mtime"), limit)
+    rows = connection.execute(
+        f'select f.file_no, f.file_key, coalesce(f."offset", 0) {_OLD_FILES} order by 1'.encode(),
+        {"origin": origin_id, "limit": limit},
+    )
+    return [_File(*row) for row in rows.fetchall()]
 
 
 @contextmanager
@@ -257,21 +284,23 @@ def _changing(connection: Connection[Any], origin_id: int) -> Iterator[None]:
         yield
 
 
+_OLD_SESSIONS = f"""
+    from assoc.sessions s
+    where s.origin_id = %(origin)s and {_IS_OLD.format(_ENDED)}
+      and not exists (
+        select from assoc.files f
+        where f.origin_id = %(origin)s and f.source_no = s.source_no
+          and f.session_key = s.session_key
+      )
+"""
+"""Old conversations without a file."""
+
+
 def _delete_sessions(connection: Connection[Any], origin_id: int, limit: str) -> None:
     """Delete old conversations without a file, with their subagents and tasks."""
     of_origin = {"origin": origin_id, "limit": limit}
     sessions = connection.execute(
-        f"""
-        delete from assoc.sessions s
-        where s.origin_id = %(origin)s and {_IS_OLD.format("coalesce(s.ended_at, s.started_at)")}
-          and not exists (
-            select from assoc.files f
-            where f.origin_id = %(origin)s and f.source_no = s.source_no
-              and f.session_key = s.session_key
-          )
-        returning s.source_no, s.session_key
-        """.encode(),
-        of_origin,
+        f"delete {_OLD_SESSIONS} returning s.source_no, s.session_key".encode(), of_origin
     ).fetchall()
     if not sessions:
         return

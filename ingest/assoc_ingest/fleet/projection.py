@@ -137,7 +137,7 @@ FILES = Table(
         f"""file_key:bytes source_no:int path generation:big kind size:big offset:big
         line_count:big issue_count:big mtime first_seen_at last_synced_at gone_at
         stated_session_key stated_agent_key team_key stated_project_key workflow own_since
-        session_key {_SUBAGENT_KEY} {_PROJECT_KEY} entrypoint""",
+        session_key {_SUBAGENT_KEY} {_PROJECT_KEY} entrypoint recorded_at""",
         (),
     ),
     False,
@@ -506,6 +506,18 @@ OWN = f"select id from sources where not {is_pulled('root')}"
 """The sources of this machine: pulled data is never pushed."""
 
 
+_ENDED = "coalesce({0}.ended_at, {0}.started_at)"
+"""When a session ended."""
+
+
+def _last_record(file: str) -> str:
+    """Return the time of the last line of a file; null if its lines have none."""
+    return (
+        f"coalesce((select ended_at from transcripts where file_id = {file}.id),"
+        f" (select max(timestamp) from prompts where file_id = {file}.id))"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Scope:
     """The projects that may leave this machine."""
@@ -517,11 +529,20 @@ class Scope:
     left_out: str = ""
     """Sessions of the other ones that may not leave."""
     kept_since: str = ""
-    """Files that were last changed before this time stay here: the server would not keep them."""
+    """Files whose last line is older stay here: the server would not keep them."""
 
     def of_file(self, file: str) -> str:
         """Return the condition that a row of `files` is in scope; `file` is its alias."""
-        return f"({self._may_leave(file)} and not {self._is_old(f'{file}.mtime')})"
+        return f"({self._may_leave(file)} and not {self._is_old_file(file)})"
+
+    def _is_old_file(self, file: str) -> str:
+        """Return the condition that the server does not keep a row of `files`.
+
+        It is as old as its last line, or as its session, or if it has neither, as its last change.
+        A file that was copied or touched has a new time of change, and a restored one an old one.
+        """
+        of_session = f"(select {_ENDED.format('a')} from sessions a where a.id = {file}.session_id)"
+        return self._is_old(f"coalesce({_last_record(file)}, {of_session}, {file}.mtime)")
 
     def _is_old(self, time: str) -> str:
         """Return the condition that the server does not keep what has this time.
@@ -530,7 +551,7 @@ class Scope:
         """
         if not self.kept_since:
             return "0"
-        return f"coalesce({time} >= '2000' and {time} < '{self.kept_since}', 0)"
+        return f"coalesce({time} between '2000' and '{self.kept_since}', 0)"
 
     def _may_leave(self, file: str) -> str:
         if self.projects is None:
@@ -569,8 +590,8 @@ class Scope:
             return self._keeps(table)
         return (
             f"{self._keeps(table)} and not exists (select 1 from sessions y where y.id = {id_}"
-            f" and {self._is_old('coalesce(y.ended_at, y.started_at)')} and not exists ("
-            f"select 1 from files z where z.session_id = y.id and not {self._is_old('z.mtime')}))"
+            f" and {self._is_old(_ENDED.format('y'))} and not exists ("
+            f"select 1 from files z where z.session_id = y.id and not {self._is_old_file('z')}))"
         )
 
     def _keeps(self, table: str) -> str:
@@ -837,6 +858,7 @@ _FILES = _Origin(
         "source_no": "r.source_id",
         "session_key": "s.session_key",
         "entrypoint": "(select entrypoint from transcripts where file_id = r.id)",
+        "recorded_at": _last_record("r"),
     },
     _JOIN_SESSION + _JOIN_SUBAGENT + _JOIN_PROJECT,
 )

@@ -475,6 +475,11 @@ class Server:
         return str(kept_since)
 
     @readable
+    def clock(self) -> float:
+        """Return the time of the server, in seconds since 1970."""
+        return float(self._row("select extract(epoch from clock_timestamp())", ())[0])
+
+    @readable
     def room(self, uuid: str) -> int | None:
         """Return how many bytes this machine may store; None: as many as fit."""
         row = self.connection.execute("select assoc.room_v1(%s)", (uuid,)).fetchone()
