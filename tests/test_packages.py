@@ -25,11 +25,11 @@ from assoc_ingest.records import Message, Record
 from assoc_ingest.source import (
     Claim,
     Context,
+    Database,
     EntryLine,
     Gathered,
     Line,
     Listing,
-    Member,
     Recognition,
 )
 from assoc_ingest.sources import SOURCES
@@ -349,16 +349,41 @@ def test_an_entry_whose_lines_cannot_be_made_cannot_be_read(
 ) -> None:
     """Without lines it would be empty, and what was read of it would be lost."""
 
-    def torn(contents: Iterable[tuple[Member, bytes]]) -> Iterator[EntryLine]:
+    def torn(contents: object) -> Iterator[EntryLine]:
         yield "letter", 1, {}, b"{}"
         raise ValueError("no ink")
 
     class Bound(Letters):
+        database = Database("select 1", (), (), lines=torn)
+
         def gather(self, members: object, content: object) -> list[Gathered]:
             return [Gathered("a", None, [], torn)]
 
     source = use(monkeypatch, Bound())
-    (entry,) = source.gather([], lambda parts: b"")
-    with pytest.raises(OSError, match="no ink"):
-        list(entry.lines([]))
-    assert source.failure is not None
+    (entry,), layout = source.gather([], lambda parts: b""), source.layout("letters.db")
+    assert layout is not None
+    assert layout.lines is not None
+    for lines in (entry.lines, layout.lines):
+        source.failure = None
+        with pytest.raises(OSError, match="no ink"):
+            list(lines([]))
+        assert source.failure is not None
+
+
+def test_what_a_store_fails_at_is_no_failure_of_the_package(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read() -> Iterator[EntryLine]:
+        yield "letter", 1, {}, b"{}"
+        raise OSError("the disk is gone")
+
+    class Bound(Letters):
+        database = Database("select 1", (), (), lines=iter)
+
+    source = use(monkeypatch, Bound())
+    layout = source.layout("letters.db")
+    assert layout is not None
+    assert layout.lines is not None
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(layout.lines(read()))
+    assert source.failure is None
