@@ -15,6 +15,33 @@ ended as materialized (
     join sessions s on s.id = e.session_id
     where coalesce(:all, '') <> '' or s.ended_at >= (select since from newest)
 ),
+unfinished as materialized (
+    select session_id as id
+    from ended
+    where state = 'unfinished'
+),
+answered as materialized (
+    -- An empty answer: behind the prompt, which is the last message, there is a response.
+    select r.session_id as id
+    from responses r
+    where r.session_id in (select u.id from unfinished u)
+      and r.byte_offset > (
+        select max(m.byte_offset)
+        from messages m
+        where m.file_id = r.file_id
+      )
+      and exists (
+        select 1
+        from messages m
+        where m.file_id = r.file_id and m.kind in ('prompt', 'queued_prompt')
+        group by m.file_id
+        having max(m.byte_offset) = (
+            select max(x.byte_offset)
+            from messages x
+            where x.file_id = r.file_id
+        )
+      )
+),
 open as (
     select
         'task' as what,
@@ -98,29 +125,7 @@ open as (
             where m.session_id = s.id and m.kind in ('text', 'thinking', 'tool_use')
         )
       )
-      -- An empty answer: behind the prompt, which is the last message, there is a response.
-      and not exists (
-        select 1
-        from responses r
-        where r.session_id = s.id
-          and e.state = 'unfinished'
-          and r.byte_offset > (
-            select max(m.byte_offset)
-            from messages m
-            where m.file_id = r.file_id
-          )
-          and exists (
-            select 1
-            from messages m
-            where m.file_id = r.file_id and m.kind in ('prompt', 'queued_prompt')
-            group by m.file_id
-            having max(m.byte_offset) = (
-                select max(x.byte_offset)
-                from messages x
-                where x.file_id = r.file_id
-            )
-          )
-      )
+      and s.id not in (select id from answered)
 )
 select
     coalesce(p.repository_name, p.name) as repository,

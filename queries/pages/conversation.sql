@@ -554,26 +554,30 @@ where t.session_id = :session
 order by t.id
 limit 1
 
--- name: last_answer
--- The last answer of a conversation
--- What the agent said last in the newest transcript of a session, subagents left out.
+-- name: last_answers
+-- The last answers of conversations
+-- What the agent said last in each transcript of the sessions :sessions, a JSON array of their ids;
+-- of a session, its newest transcript first. Subagents are left out.
 select
+    f.session_id,
     m.text,
     m.timestamp,
     m.byte_offset,
-    m.file_id
-from messages m
-where m.file_id = (
-    select f.id
-    from files f
-    where f.session_id = :session and f.kind = 'transcript' and f.subagent_id is null
-    order by f.gone_at is not null, f.mtime desc, f.id desc
-    limit 1
-  )
-  and m.subagent_id is null
-  and m.kind = 'text'
-order by m.byte_offset desc, m.block desc
-limit 1
+    f.id as file_id
+from files f
+left join messages m
+    on m.file_id = f.id
+    and m.subagent_id is null
+    and m.kind = 'text'
+    and m.byte_offset = (
+        select max(o.byte_offset)
+        from messages o
+        where o.file_id = f.id and o.subagent_id is null and o.kind = 'text'
+    )
+where f.session_id in (select value from json_each(nullif(:sessions, '')))
+  and f.kind = 'transcript'
+  and f.subagent_id is null
+order by f.session_id, f.gone_at is not null, f.mtime desc, f.id desc, m.block desc
 
 -- name: last_commands
 -- The last commands of sessions

@@ -11,6 +11,13 @@ where coalesce(:session_key, '') in ('', n.session_key)
   and (:id is null or n.id = :id)
 order by n.noted_at desc, n.id
 
+-- name: noted_sessions
+-- Conversations with notes
+-- The keys of those on which, or on a line of which, there is a note.
+select distinct session_key
+from notes
+where session_key is not null
+
 -- name: line_key
 -- What a note calls a line
 -- The line of the message :id by what outlives its row: its uuid, or without one its place.

@@ -78,8 +78,8 @@ select
 
 -- name: session_key_files
 -- The files that a reference with the key of a session can mean
--- Those with messages of the conversation :session_key, in the order in which references number
--- them: where there is more of it first, transcripts before other files.
+-- Those with messages of the conversations :session_keys, a JSON array, in the order in which
+-- references number them: where there is more of it first, transcripts before other files.
 select
     f.path,
     r.root,
@@ -91,14 +91,14 @@ select
 from sessions s
 join files f on f.session_id = s.id and f.subagent_id is null
 join sources r on r.id = f.source_id
-where s.session_key = :session_key
+where s.session_key in (select value from json_each(nullif(:session_keys, '')))
   and (select 1 from messages m where m.file_id = f.id limit 1) is not null
 order by s.message_count desc, s.id, f.kind <> 'transcript', f.generation, f.own_since, f.path
 
 -- name: agent_key_files
 -- The files that a reference with the key of a subagent can mean
--- Those with messages of the subagents :agent_key, in the order in which references number them:
--- where there is more first, its own files before the transcript that repeats it.
+-- Those with messages of the subagents :agent_keys, a JSON array, in the order in which references
+-- number them: where there is more first, its own files before the transcript that repeats it.
 select
     f.path,
     r.root,
@@ -106,12 +106,21 @@ select
     a.session_id,
     a.id as subagent_id,
     s.session_key,
-    f.id
-from subagents a
+    f.id,
+    a.agent_key
+from (
+    select distinct m.subagent_id, m.file_id
+    from messages m
+    where m.subagent_id in (
+        select o.id
+        from subagents o
+        where o.agent_key in (select value from json_each(nullif(:agent_keys, '')))
+      )
+) w
+join subagents a on a.id = w.subagent_id
 join sessions s on s.id = a.session_id
-join files f on f.id in (select m.file_id from messages m where m.subagent_id = a.id)
+join files f on f.id = w.file_id
 join sources r on r.id = f.source_id
-where a.agent_key = :agent_key
 order by a.message_count desc, a.id, f.subagent_id is null, f.generation, f.own_since, f.path
 
 -- name: prompt_files
@@ -327,14 +336,14 @@ where file_id = :file
 order by byte_offset
 limit 1
 
--- name: file_owner
--- Whose a file is
--- The key of the subagent or the session that a file belongs to.
-select a.agent_key, s.session_key
+-- name: file_owners
+-- Whose files are
+-- The key of the subagent or the session that each of the files :files, a JSON array, belongs to.
+select f.id, a.agent_key, s.session_key
 from files f
 left join subagents a on a.id = f.subagent_id
 left join sessions s on s.id = f.session_id
-where f.id = :file
+where f.id in (select value from json_each(nullif(:files, '')))
 
 -- name: row_owner
 -- The conversation of a row

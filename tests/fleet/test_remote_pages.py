@@ -27,11 +27,15 @@ from assoc_ingest.errors import FleetError, UsageError
 from assoc_ingest.fleet import devices, server
 from assoc_ingest.fleet.connect import DESTINATION
 from assoc_ingest.fleet.pages import Pool
+from assoc_ingest.fleet.search import Central
 from assoc_ingest.store.database import writing
 from assoc_ingest.sync.run import sync
 from assoc_ingest.web import serve
 
-pytestmark = pytest.mark.filterwarnings("default")  # Datasette's own
+pytestmark = [
+    pytest.mark.citus,
+    pytest.mark.filterwarnings("default"),  # Datasette's own
+]
 
 FROST = "/fleet/-/session/5e1f0c9a"
 SAME = (
@@ -172,6 +176,39 @@ def test_images_exports_and_news_are_those_of_the_machine(
     assert json.loads(news.text)["lines"] == 1
 
 
+def test_a_recap_asks_the_server_as_often_for_many_conversations_as_for_few(
+    fleet: Fleet, remote: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each question takes as long as the way to the server and back."""
+    asked: list[str] = []
+    execute = Central.execute
+
+    def counted(self: Central, query: str, parameters: Any = None) -> Any:
+        asked.append(query)
+        return execute(self, query, parameters)
+
+    monkeypatch.setattr(Central, "execute", counted)
+    counts, pages = [], []
+    for name in ("one", "two"):
+        for number in range(5):
+            key = f"{name}{number}0000-garden"
+            said = {"sessionId": key, "cwd": "/srv/shop"}
+            write(
+                tmp_path / name, f"projects/-srv-shop/{key}.jsonl",
+                user("Plant the beans", f"u{key}", **said),
+                user("And the kale", f"v{key}", f"u{key}", 2, **said),
+                assistant(f"Planted by {key}", f"a{key}", f"v{key}", 3, **said),
+            )  # fmt: skip
+        fleet.push(name, tmp_path / name).close()
+        asked.clear()
+        pages.append(remote.get("/fleet/-/recap?when=2026"))
+        counts.append(len(asked))
+    assert ["Planted by two3" in page.words for page in pages] == [False, True]
+    assert counts[0] == counts[1], asked
+    (outcome,) = {link for link in pages[1].links("at=B") if "two3" in link}
+    assert "Planted by two3" in remote.get(outcome).words
+
+
 def test_a_conversation_of_two_machines_opens_that_of_the_one_that_was_found(
     fleet: Fleet, remote: Site, tmp_path: Path
 ) -> None:
@@ -268,6 +305,7 @@ _HUGE = """
 import sys
 from assoc_ingest.fleet.connect import bounded
 from assoc_ingest.fleet.pages import Pool
+from assoc_ingest.fleet.search import Central
 
 pool = Pool(sys.argv[1])
 with bounded():

@@ -153,6 +153,11 @@ def notes(
     return [as_note(connection, names, row) for row in rows]
 
 
+def noted_sessions(connection: sqlite3.Connection) -> set[str]:
+    """Return the keys of the conversations on which, or on a line of which, there is a note."""
+    return {row["session_key"] for row in sql.ask(connection, "pages/noted_sessions")}
+
+
 def notes_above(connection: sqlite3.Connection, session_key: str, line: Line | None) -> list[Note]:
     """Return the notes to show above a conversation, or above some turns around a line of it."""
     found = [one for one in notes(connection, session_key=session_key) if one.text or one.verdict]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
@@ -120,6 +120,13 @@ def find_session(connection: sqlite3.Connection, prefix: str) -> str:
 def short_key(connection: sqlite3.Connection, key: str) -> str:
     """Return the shortest beginning of `key`, eight letters at least, that means only it."""
     return shortest(key, _neighbours(connection, key))
+
+
+def short_keys(connection: sqlite3.Connection, keys: Iterable[str]) -> dict[str, str]:
+    """Return the `short_key` of each key; a server is asked once for all of them."""
+    together: Callable[[Iterable[str]], dict[str, str]] | None
+    together = getattr(connection, "short_keys", None)
+    return together(keys) if together else {key: short_key(connection, key) for key in keys}
 
 
 def short_agent_key(connection: sqlite3.Connection, key: str) -> str:
@@ -324,59 +331,107 @@ def of_hits(
 
 
 class Names:
-    """Makes references to lines."""
+    """Makes references to lines.
+
+    A server has the bytes of files and would have to send them all, so a line of it is named by its
+    offset: `KEY:B3456`.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._keys: dict[int, tuple[str | None, str]] = {}
         self._lines = Lines(connection)
+        self._is_by_byte = getattr(connection, "is_server", False)
+
+    def look_up(self, files: Iterable[int]) -> None:
+        """Look up the keys of files together: to ask a server for each would take long."""
+        wanted = {*files} - self._keys.keys()
+        owners = owners_of(self._connection, wanted)
+        numbers = _numbers_of_all(self._connection, owners.values())
+        short = short_keys(self._connection, {key.text for key in owners.values()})
+        for file, key in owners.items():
+            self._keys[file] = short[key.text], _before_line(numbers[key].get(file, 1))
 
     def of(self, file: int, offset: int) -> str | None:
         """Return the reference to the line at an offset of a file, None if there is none."""
+        if self._is_by_byte:
+            return self.at(file, f"B{offset}")
         return self.at(file, self.line(file, offset))
 
     def line(self, file: int, offset: int) -> int | None:
         """Return the number of the line at an offset, None if the archive has lost it."""
         return self._lines.number(file, offset)
 
-    def at(self, file: int, line: int | None) -> str | None:
+    def at(self, file: int, line: int | str | None) -> str | None:
         """Return the reference to a line of a file; its key alone if the line is not known."""
         if file not in self._keys:
-            self._keys[file] = self._key(file)
+            self.look_up([file])
+        if file not in self._keys:
+            self._keys[file] = self._of_prompts(file)
         key, separator = self._keys[file]
         return f"{key}{separator}{line}" if key and line is not None else key
 
-    def _key(self, file: int) -> tuple[str | None, str]:
-        """Return the key of a file, and the separator before the line number."""
-        key = owner_of(self._connection, file)
-        if key is None:
-            prompts = [row["id"] for row in prompt_files(self._connection)]
-            number = prompts.index(file) + 1 if file in prompts else 0
-            return ("prompt" if number else None), f":{number}/" if number > 1 else ":"
-        number = numbers_of(self._connection, key).get(file, 1)
-        return short_key(self._connection, key.text), f"/{number}:" if number > 1 else ":"
+    def _of_prompts(self, file: int) -> tuple[str | None, str]:
+        """Return the name of a file of the prompt history, and what is between it and the line."""
+        prompts = [row["id"] for row in prompt_files(self._connection)]
+        number = prompts.index(file) + 1 if file in prompts else 0
+        return ("prompt" if number else None), f":{number}/" if number > 1 else ":"
+
+
+def _before_line(number: int) -> str:
+    """Return what is between a key and the line in the file of this number."""
+    return f"/{number}:" if number > 1 else ":"
 
 
 def owner_of(connection: sqlite3.Connection, file: int) -> KeyMatch | None:
     """Return the key that means a file, None if it belongs to no conversation."""
-    row = sql.ask(connection, "pages/file_owner", file=file).fetchone()
-    if row is None or row["session_key"] is None:
-        return None
-    return KeyMatch(row["session_key"], row["agent_key"])
+    return owners_of(connection, [file]).get(file)
+
+
+def owners_of(connection: sqlite3.Connection, files: Iterable[int]) -> dict[int, KeyMatch]:
+    """Return the key that means each of the files that belong to conversations."""
+    rows = sql.ask(connection, "pages/file_owners", files=json.dumps([*files]))
+    return {
+        row["id"]: KeyMatch(row["session_key"], row["agent_key"])
+        for row in rows
+        if row["session_key"] is not None
+    }
 
 
 def numbers_of(connection: sqlite3.Connection, key: KeyMatch) -> dict[int, int]:
     """Return the number, from 1, of each file that a key can mean."""
-    return {one.id: number for number, one in enumerate(files_of(connection, key), start=1)}
+    return _numbers_of_all(connection, [key])[key]
+
+
+def _numbers_of_all(
+    connection: sqlite3.Connection, keys: Iterable[KeyMatch]
+) -> dict[KeyMatch, dict[int, int]]:
+    return {
+        key: {file.id: number for number, file in enumerate(files, start=1)}
+        for key, files in _files_of_all(connection, {*keys}).items()
+    }
 
 
 def files_of(connection: sqlite3.Connection, key: KeyMatch) -> list[File]:
     """Return the files with messages that a key means, as references number them."""
-    if key.agent_key is not None:
-        rows = sql.ask(connection, "pages/agent_key_files", agent_key=key.agent_key)
-    else:
-        rows = sql.ask(connection, "pages/session_key_files", session_key=key.session_key)
-    return [File(*row) for row in rows]
+    return _files_of_all(connection, {key})[key]
+
+
+def _files_of_all(
+    connection: sqlite3.Connection, keys: Collection[KeyMatch]
+) -> dict[KeyMatch, list[File]]:
+    agents = {key.agent_key for key in keys if key.agent_key is not None}
+    sessions = {key.session_key for key in keys if key.agent_key is None}
+    files: dict[tuple[str, bool], list[File]] = {}
+    if agents:
+        asked = json.dumps([*agents])
+        for *row, agent in sql.ask(connection, "pages/agent_key_files", agent_keys=asked):
+            files.setdefault((agent, True), []).append(File(*row))
+    if sessions:
+        asked = json.dumps([*sessions])
+        for row in sql.ask(connection, "pages/session_key_files", session_keys=asked):
+            files.setdefault((row["session_key"], False), []).append(File(*row))
+    return {key: files.get((key.text, key.agent_key is not None), []) for key in keys}
 
 
 def prompt_files(connection: sqlite3.Connection) -> list[sqlite3.Row]:

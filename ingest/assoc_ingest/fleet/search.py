@@ -208,6 +208,8 @@ class Row(tuple[Any, ...]):
 class Central:
     """A connection to the server that reads as one to a local database does."""
 
+    is_server = True
+
     def __init__(self, destination: str) -> None:
         """Raise FleetError if the server cannot be reached or is not set up."""
         self._connection = connect.connect(destination)
@@ -278,6 +280,11 @@ class Central:
                 raise FleetError(_NO_INDEX) from error
             raise
         return replace(result, notes=(*result.notes, _READ_ALL))
+
+    def short_keys(self, keys: Iterable[str]) -> dict[str, str]:
+        """Return the shortest beginnings of keys that mean only them."""
+        short = _short_keys(cast(sqlite3.Connection, self), {(key, False) for key in keys})
+        return {key: beginning for (key, _), beginning in short.items() if key}
 
     def end(self) -> None:
         """End the transaction: an idle connection holds nothing back."""
@@ -516,7 +523,7 @@ class _Hits:
     def __init__(self, connection: sqlite3.Connection, terms: Terms, rows: Sequence[Any]) -> None:
         self._marker = Marker(terms)
         self._lines = _line_numbers(connection, rows)
-        self._short_keys = _short_keys(connection, rows)
+        self._short_keys = _short_keys(connection, {_key(row) for row in rows})
         self._made: dict[int, OriginHit] = {}
 
     def of(self, rows: Iterable[Any]) -> tuple[Hit, ...]:
@@ -564,10 +571,9 @@ def _key(row: Any) -> tuple[str | None, bool]:
 
 
 def _short_keys(
-    connection: sqlite3.Connection, rows: Iterable[Any]
+    connection: sqlite3.Connection, keys: set[tuple[str | None, bool]]
 ) -> dict[tuple[str | None, bool], str]:
-    """Return the shortest beginnings of keys that mean only them."""
-    keys = {_key(row) for row in rows}
+    """Return the shortest beginnings of keys that mean only them, of subagents where so marked."""
     given = [key for key, _ in keys if key]
     found = connection.execute(_NEIGHBOURS, {"keys": given}) if given else ()
     neighbours = {row["key"]: tuple(row)[1:] for row in found}

@@ -425,7 +425,8 @@ class _Memory:
         key, time = short_key(self._connection, row["session_key"]), (row["ended_at"] or "")[:16]
         lines = [heading(key, time, row["git_branch"], *state.split())]
         lines.append(self._quoted(row["title"], 120))
-        if (last := self._ask("pages/last_answer", session=row["id"]).fetchone()) is not None:
+        last = self._ask("pages/last_answers", sessions=ids).fetchone()
+        if last is not None and last["text"] is not None:
             lines += [self._place(last, "last answer"), self._quoted(last["text"], 260)]
         if (failed := self._ask("pages/last_commands", sessions=ids).fetchone()) is not None:
             how = f"last command failed{_exit(failed)}"

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from .question import Field, FilterFields, Reader, Size, question
-from .recent import Said, ending, where_of
+from .recent import Said, endings, where_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -230,32 +230,42 @@ def _complete(
     spent_by: Callable[[Sequence[Done]], Spent],
 ) -> None:
     """Add what only the listed conversations need: notes, costs and how they ended."""
-    from ..ask.notes import notes_above, told
+    from ..ask.notes import noted_sessions, notes_above, told
     from ..ask.refs import Names
     from ..terminal import many
 
-    names = Names(reader.db)
     last = {one._session: one for one in reversed(done)}
+    ends = endings(reader.db, {one._session for one in items}, Names(reader.db), reader.mask)
+    noted = noted_sessions(reader.db)
     for one in items:
         session = sessions[one._session]
-        one.noted = told(notes_above(reader.db, str(session["session_key"]), None), reader.mask)
+        if session["session_key"] in noted:
+            one.noted = told(notes_above(reader.db, session["session_key"], None), reader.mask)
         cost = spent_by([one])
         one.cost_usd = cost.cost_usd
         prompts = many(one.prompts, "prompt") if one.prompts else ""
         one._about = ", ".join(filter(None, (prompts, _about([one], cost))))
         went_on = last[one._session] is not one or (until and session["ended_at"] >= until)
         if not went_on:
-            one.state, outcome = ending(reader.db, one._session, names, reader.mask)
+            one.state, outcome = ends[one._session]
             one.outcome = Said(outcome.ref, outcome.text) if outcome else None
 
 
 def _left_open(reader: Reader, where: Mapping[str, object]) -> list[Left]:
     """Return what is open of the period, and one more than is counted if there is more."""
     from .. import sql
+    from ..ask.refs import short_keys
 
     # Not only of the last month: what was left open in that period.
-    rows = sql.ask(reader.db, "lists/open", **where, all=1, limit=_OPEN + 1)
-    return [_left(reader, row) for row in rows]
+    rows = sql.ask(reader.db, "lists/open", **where, all=1, limit=_OPEN + 1).fetchall()
+    keys = short_keys(reader.db, {row["session_key"] for row in rows if row["session_key"]})
+    return [
+        Left(
+            row["what"], keys.get(row["session_key"]), row["text"], row["status"],
+            row["repository"],
+        )
+        for row in rows
+    ]  # fmt: skip
 
 
 def _nothing(reader: Reader, filters: Filters) -> tuple[Nothing, str | None]:
@@ -335,7 +345,7 @@ def _done(
     """Return what was done, by day, then by repository, the newest first; and the responses."""
     from .. import sql
     from ..ask.blame import commits_of
-    from ..ask.refs import Names, short_key
+    from ..ask.refs import Names, short_keys
 
     given = {"sessions": json.dumps([*sessions]), "since": where["since"], "until": where["until"]}
 
@@ -356,10 +366,14 @@ def _done(
     runs.sort(key=lambda run: run[0]["timestamp"])
     places, names = dict(runs), Names(reader.db)
     commits: dict[Place, list[Commit]] = {}
-    for row, made in commits_of(reader.db, [row for row, _ in runs]):
+    all_made = [*commits_of(reader.db, [row for row, _ in runs])]
+    names.look_up({row["file_id"] for row, _ in all_made})
+    for row, made in all_made:
         commits.setdefault(places[row], []).append(as_commit(reader, row, made, names))
+    listed = {**prompts, **usage, **calls, **links}
+    keys = short_keys(reader.db, {sessions[session]["session_key"] for session, _ in listed})
     done = []
-    for place in {**prompts, **usage, **calls, **links}:
+    for place in listed:
         session, day = place
         row, home = sessions[session], homes[session]
         spoken = [*prompts.get(place, ()), *usage.get(place, ())]
@@ -368,7 +382,7 @@ def _done(
         ends = [one["ended_at"] for one in spoken] + [one["timestamp"] for one in acted]
         done.append(
             Done(
-                key=short_key(reader.db, row["session_key"]),
+                key=keys[row["session_key"]],
                 title=row["title"],
                 day=day,
                 repository=home["repository"],
@@ -458,13 +472,3 @@ def _about(done: Sequence[Done], spent: Spent, *, is_sum: bool = False) -> str:
     }
     parts += [many(count, noun) for noun, count in counts.items() if count]
     return ", ".join(filter(None, [*parts, spent.cost()]))
-
-
-def _left(reader: Reader, row: sqlite3.Row) -> Left:
-    from ..ask.refs import short_key
-
-    key = row["session_key"]
-    return Left(
-        row["what"], short_key(reader.db, str(key)) if key else None,
-        row["text"], row["status"], row["repository"],
-    )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePosixPath, PureWindowsPath
@@ -260,18 +260,41 @@ def prompts(
 
 
 def ending(
-    connection: sqlite3.Connection, session: object, names: Names, mask: Mask, most: int = _LONGEST
+    connection: sqlite3.Connection, session: int, names: Names, mask: Mask, most: int = _LONGEST
 ) -> tuple[str, Outcome | None]:
     """Return how a conversation ended, and the last text of the agent."""
+    return endings(connection, [session], names, mask, most)[session]
+
+
+def endings(
+    connection: sqlite3.Connection,
+    sessions: Collection[int],
+    names: Names,
+    mask: Mask,
+    most: int = _LONGEST,
+) -> dict[int, tuple[str, Outcome | None]]:
+    """Return how each of these conversations ended, and the last text of the agent."""
     from .. import sql
 
-    end = sql.ask(connection, "pages/session_ends", sessions=f"[{session}]").fetchone()
-    state = str(end["state"]) if end is not None else "finished"
-    last = sql.ask(connection, "pages/last_answer", session=session).fetchone()
-    if last is None:
-        return state, None
-    ref = names.of(last["file_id"], last["byte_offset"])
-    return state, Outcome(ref, last["timestamp"], _cut(mask(str(last["text"])), most))
+    asked = json.dumps([*sessions])
+    states = dict(map(tuple, sql.ask(connection, "pages/session_ends", sessions=asked)))
+    newest: dict[int, sqlite3.Row] = {}
+    for row in sql.ask(connection, "pages/last_answers", sessions=asked):
+        newest.setdefault(row["session_id"], row)
+    last = {session: row for session, row in newest.items() if row["byte_offset"] is not None}
+    names.look_up(row["file_id"] for row in last.values())
+    outcomes = {
+        session: Outcome(
+            names.of(row["file_id"], row["byte_offset"]),
+            row["timestamp"],
+            _cut(mask(str(row["text"])), most),
+        )
+        for session, row in last.items()
+    }
+    return {
+        session: (str(states.get(session, "finished")), outcomes.get(session))
+        for session in sessions
+    }
 
 
 def _cut(text: str, most: int) -> str:

@@ -106,9 +106,12 @@ class Paths:
 
 
 def of_reference(path: Callable[[str], str], ref: str) -> str:
-    """Return the address of the page that shows what a reference names: KEY, KEY:12, KEY/2:12."""
+    """Return the address of the page that shows what a reference names.
+
+    It is KEY, KEY:12, KEY/2:12, or, of a line whose number is not known, KEY:B3456.
+    """
     head, _, line = ref.rpartition(":")
-    if not (head and line.isdecimal()):
+    if not (head and line.removeprefix("B").isdecimal()):
         return path(ref)
     key, _, file = head.rpartition("/")
     return (
