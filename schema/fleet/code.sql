@@ -1038,10 +1038,13 @@ create type assoc_read.repetition as (
 create function assoc_read.repeated(origin integer, no integer, key text)
     returns assoc_read.repetition
     language plpgsql stable parallel safe security definer set search_path = pg_catalog, pg_temp
+    set enable_nestloop = on
     as $$
 declare
     others constant integer[] := array_remove(assoc.visible_origins(), origin);
     uuids text[];
+    files integer[];
+    offsets bigint[];
     blocks integer[];
     keys text[];
     machines integer[];
@@ -1065,6 +1068,13 @@ begin
     from assoc.messages o
     where o.uuid = any (uuids) and o.is_copy = 0 and o.origin_id < origin
       and o.origin_id = any (others);
+    -- The places of these messages here: a join of calls with messages by uuid would read each
+    -- message for each call.
+    select array_agg(m.file_no), array_agg(m.byte_offset), array_agg(m.block)
+    into files, offsets, blocks
+    from assoc.messages m
+    where m.origin_id = origin and m.is_copy = 0 and m.uuid = any (uuids)
+      and (m.uuid, m.block) in (select * from unnest(uuids, blocks));
     select
         count(distinct (m.file_no, m.byte_offset)) filter (where m.role in ('user', 'assistant')),
         count(distinct (m.file_no, m.byte_offset)) filter (
@@ -1072,14 +1082,13 @@ begin
         )
     into result.lines, result.prompts
     from assoc.messages m
-    where m.origin_id = origin and m.source_no = no and m.session_key = key and m.is_copy = 0
+    where m.origin_id = origin and m.source_no = no and m.session_key = key
       and m.agent_key is null
-      and (m.uuid, m.block) in (select * from unnest(uuids, blocks));
+      and (m.file_no, m.byte_offset, m.block) in (select * from unnest(files, offsets, blocks));
     select count(*) into result.calls
     from assoc.tool_calls t
-    join assoc.messages m using (origin_id, file_no, byte_offset, block)
-    where t.origin_id = origin and t.source_no = no and t.session_key = key and m.is_copy = 0
-      and (m.uuid, m.block) in (select * from unnest(uuids, blocks));
+    where t.origin_id = origin and t.source_no = no and t.session_key = key
+      and (t.file_no, t.byte_offset, t.block) in (select * from unnest(files, offsets, blocks));
     keys := array(
         select r.response_key
         from assoc.responses r
@@ -1269,15 +1278,30 @@ begin
         select
             m.*,
             length(coalesce(m.tool_text, m.text)) as letters,
-            case when m.is_copy = 1 then 0 else (
-                select assoc_read.id(o.origin_id, o.file_no, o.byte_offset, o.block)
-                from assoc.messages o
-                where o.uuid = m.uuid and o.block = m.block and o.is_copy = 0
-                  and o.origin_id < m.origin_id
-                  and o.origin_id = any ((select assoc.visible_origins())::integer[])
-                order by o.origin_id
-                limit 1
-            ) end as copy_of
+            case
+                when m.is_copy = 1 then 0
+                -- Of many messages, PostgreSQL gathers all that several origins have, once.
+                when exists (
+                    select
+                    from (
+                        select o.uuid, o.block
+                        from assoc.messages o
+                        where o.uuid is not null and o.is_copy = 0
+                          and o.origin_id = any ((select assoc.visible_origins())::integer[])
+                        group by o.uuid, o.block
+                        having min(o.origin_id) < max(o.origin_id)
+                    ) s
+                    where s.uuid = m.uuid and s.block = m.block
+                ) then (
+                    select assoc_read.id(o.origin_id, o.file_no, o.byte_offset, o.block)
+                    from assoc.messages o
+                    where o.uuid = m.uuid and o.block = m.block and o.is_copy = 0
+                      and o.origin_id < m.origin_id
+                      and o.origin_id = any ((select assoc.visible_origins())::integer[])
+                    order by o.origin_id
+                    limit 1
+                )
+            end as copy_of
         from assoc.messages m;
         create view assoc_rows.file_ends as
         select

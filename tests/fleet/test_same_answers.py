@@ -337,6 +337,17 @@ def test_what_is_about_one_machine_is_refused(name: str, monkeypatch: pytest.Mon
     assert "without --remote" in str(run.exception)
 
 
+@pytest.mark.parametrize("path", ["reports/errors", "reports/error_resolutions"])
+def test_calls_are_joined_with_their_messages_without_a_loop(fleet: Fleet, path: str) -> None:
+    """PostgreSQL expects few messages of which it cannot know how many are no copies."""
+    query = sql.query(path)
+    with closing(fleet.central()) as central:
+        rows = central.execute(f"explain {query.sql}", dict.fromkeys(query.parameters)).fetchall()
+    plan = "\n".join(line for (line,) in rows)
+    assert "Join" in plan
+    assert "Nested Loop" not in plan
+
+
 def test_a_number_that_is_too_large_is_as_large_as_can_be(fleet: Fleet) -> None:
     with closing(fleet.central()) as central:
         query = sql.query("reports/recent_sessions")

@@ -175,6 +175,8 @@ _SETTINGS = (
     "set local search_path = assoc_read, pg_temp",
     # It takes longer to compile such a query than to run it.
     "set local jit = off",
+    # Views that are barriers are joined by no index, so a loop would read one as a whole each time.
+    "set local enable_nestloop = off",
 )
 
 
@@ -429,6 +431,8 @@ def search(
     for name in ("tool", "model", "role", "branch"):
         if getattr(filters, name):
             raise UsageError(f"A search with --remote cannot be limited by {name}; leave it out.")
+    # It reads tables, and fetches what belongs to a few messages by their keys.
+    connection.execute("set local enable_nestloop = on")
 
     def found_by(filters: Filters, origin: str | None, most: int, shown: int) -> list[Any]:
         given = filters.parameters(connection)
