@@ -844,7 +844,7 @@ def test_sql_that_is_one_step_of_sqlite_is_stopped(
 
 
 LARGE = {
-    "select " + ", ".join(["printf('%.*c', 1999999, 'x')"] * 400): "memory",
+    "select " + ", ".join(["printf('%.*c', 1999999, 'x')"] * 120): "memory",
     "select " + ", ".join(["hex(printf('%.*c', 9999999, 'x'))"] * 50): "memory",
     "select hex(printf('%.*c', 15999999, 'x'))": "too big",
     "select " + ", ".join(["1"] * 600): "columns",

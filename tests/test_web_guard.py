@@ -307,7 +307,7 @@ def test_a_condition_that_is_one_step_of_sqlite_is_stopped(name: str, hurried: A
 
 
 TOO_MUCH = {
-    "select " + ", ".join(["printf('%.*c', 1999999, 'x')"] * 400): "memory",
+    "select " + ", ".join(["printf('%.*c', 1999999, 'x')"] * 120): "memory",
     "select hex(zeroblob(4e8))": "too big",
     "select " + ", ".join(["1"] * 600): "columns",
     "with recursive r (n) as (select 1 union all select n + 1 from r)"

@@ -10,6 +10,7 @@ import html
 import re
 import sqlite3
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -58,6 +59,14 @@ def site(demo: Path) -> Any:
     return served(demo)
 
 
+@cache
+def page_of(site: Any, path: str) -> str:
+    """Get a page that several tests look at: Datasette takes long to make one."""
+    answer = get(site, path)
+    assert answer.status_code == 200, path
+    return str(answer.text)
+
+
 @pytest.fixture(scope="module")
 def hostile(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database in which every text that may be is hostile."""
@@ -100,17 +109,16 @@ def hostile(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_table_and_view_says_what_it_is(site: Any) -> None:
     seen = 0
     for name, entry in tables().items():
-        answer = get(site, f"/story/{name}")
-        assert answer.status_code == 200, name
+        page = page_of(site, f"/story/{name}")
         if "title" in entry:
-            assert entry["title"] in answer.text, name
+            assert entry["title"] in page, name
             seen += 1
     assert seen > 40
 
 
 @pytest.mark.parametrize("table", ["inbox_items", "hook_events", "tool_calls", "messages"])
 def test_a_table_shows_what_it_can_be_narrowed_by(table: str, site: Any) -> None:
-    page = get(site, f"/story/{table}").text
+    page = page_of(site, f"/story/{table}")
     for column in tables()[table]["facets"]:
         value = data(site, f"/story/{table}.json?{column}__notblank=1&_size=1")[0][column]
         value = value["value"] if isinstance(value, dict) else value  # with the label of its row
@@ -123,12 +131,12 @@ def test_a_view_is_shown_though_a_question_is_called_like_it(site: Any) -> None:
     both = set(sql.named_queries()) & set(tables())
     assert {"usage_by_session", "coverage"} <= both
     for name in both:
-        assert f"table-{name}" in get(site, f"/story/{name}").text, name  # a class of the page
+        assert f"table-{name}" in page_of(site, f"/story/{name}"), name  # a class of the page
 
 
 @pytest.mark.parametrize("table", ["messages", "conversation", "inbox_items", "tasks"])
 def test_the_search_box_of_a_table_finds(table: str, site: Any) -> None:
-    assert 'name="_search"' in get(site, f"/story/{table}").text
+    assert 'name="_search"' in page_of(site, f"/story/{table}")
     rows = data(site, f"/story/{table}.json?_size=max")
     text = " ".join(str(row.get("text") or row.get("subject") or "") for row in rows[:1])
     word = max(re.findall("[A-Za-z]+", text), key=len)
@@ -232,7 +240,7 @@ def test_the_page_of_reports_lists_each_with_what_it_says(site: Any) -> None:
 @pytest.mark.parametrize("name", sorted(for_people()))
 def test_the_form_of_a_report_says_what_it_asks(name: str, site: Any) -> None:
     query = for_people()[name]
-    page = get(site, f"/story/{name}").text
+    page = page_of(site, f"/story/{name}")
     assert f"<h1>{html.escape(query.title, quote=False)}</h1>" in page
     assert "Custom SQL query" not in page
     for parameter in query.parameters:
@@ -248,7 +256,7 @@ def test_the_form_of_a_report_says_what_it_asks(name: str, site: Any) -> None:
 
 @pytest.mark.parametrize("name", [*for_people()])
 def test_a_report_shows_at_most_eight_columns_first(name: str, site: Any) -> None:
-    page = get(site, f"/story/{name}").text
+    page = page_of(site, f"/story/{name}")
     assert page.count('scope="col"') <= 8
     if "show all</a>" in page:
         assert get(site, f"/story/{name}?_all=1").text.count('scope="col"') > 8
@@ -309,9 +317,9 @@ DATASETTES = (
 @pytest.mark.slow
 @pytest.mark.parametrize("path", DATASETTES)
 def test_the_pages_of_datasette_have_the_navigation_of_all_others(path: str, site: Any) -> None:
-    own = navigation(get(site, "/story/-/stats").text)
+    own = navigation(page_of(site, "/story/-/stats"))
     assert [text for text, _ in own] == ["Conversations", "Search", "Usage", "Reports"]
-    assert "/story" in links(get(site, "/story/-/reports").text), "to the tables"
+    assert "/story" in links(page_of(site, "/story/-/reports")), "to the tables"
     page = get(site, path)
     if page.status_code == 302:  # 1.0 has queries at an address of their own
         page = get(site, page.headers["location"])
@@ -319,7 +327,7 @@ def test_the_pages_of_datasette_have_the_navigation_of_all_others(path: str, sit
     assert 'role="search"' in page.text
     assert "assoc.css" in page.text
     for _, address in own:
-        assert get(site, address).status_code == 200
+        page_of(site, address)
 
 
 def navigation(page: str) -> list[tuple[str, str]]:
@@ -372,7 +380,7 @@ def test_a_table_shows_at_most_eight_columns_first(table: str, site: Any) -> Non
     rows = data(site, f"/story/{table}.json?_size=1")
     if not rows:
         return
-    page = get(site, f"/story/{table}").text
+    page = page_of(site, f"/story/{table}")
     first, every = shown(page), shown(get(site, f"/story/{table}?_all=1").text)
     assert 0 < len(first) <= 8
     assert set(first) <= set(every)

@@ -7,6 +7,9 @@ import os
 SCALE = float(os.environ.get("ASSOC_FAULTS", "0.1"))
 """By how much every number of kills, faults and images is multiplied."""
 
+NEAR = range(-1, 2) if SCALE < 1 else range(-3, 4)
+"""Statements around the begin or the end of a transaction before which something is killed."""
+
 FUZZ_SECONDS = float(os.environ.get("FUZZ_SECONDS", "1"))
 """Seconds that each parser is fuzzed."""
 

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.faults.amounts import SCALE
+from tests.faults.amounts import NEAR, SCALE
 from tests.support.cases import CASES, home_of
 from tests.support.pieces import Killed, killed_at
 from tests.support.writing import PROJECT, agent, assistant, call, jsonl, result, user, write_bytes
@@ -194,7 +194,7 @@ def assert_survives_a_kill_at_any_step(fresh: Fresh, place: Path) -> None:
     with killed_at(sys.maxsize) as statements, read_in_pieces(chunk=1500, batch=2000):
         sync(database, [home])
     commits = [number for number, statement in enumerate(statements) if statement == "commit"]
-    around = {commit + near for commit in commits for near in (-1, 0, 1)}
+    around = {commit + near for commit in commits for near in NEAR}
     all_along = range(1, len(statements) + 20, 26 if SCALE < 1 else 5)
     kills = survivals = 0
     for step in [*sorted(around), *all_along, len(statements) + 1]:

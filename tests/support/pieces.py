@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from tests.faults.amounts import spread
+from tests.faults.amounts import NEAR, spread
 
 from assoc_ingest.store import database
 
@@ -69,7 +69,7 @@ def worth_killing_at(statements: list[str], number: int) -> list[int]:
     """Return so many steps spread over the statements, and each one near where what was written
     becomes permanent: around the begin and end of transactions, and behind the last one."""
     edges = [step for step, text in enumerate(statements) if text.startswith(("begin", "commit"))]
-    near = {edge + distance for edge in edges for distance in (-1, 0, 1)}
+    near = {edge + distance for edge in edges for distance in NEAR}
     behind = range(max(edges), len(statements) + 1)
     return sorted({*spread(len(statements), number), *near, *behind})
 
