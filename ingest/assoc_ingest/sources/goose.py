@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
+from typing import ClassVar
 
 from ..fields import json_text, leaves, mapping, placeholder, string, without
 from ..records import EDIT, READ, AgentMeta, Record, StatedUsage
@@ -111,12 +112,11 @@ class _Session(ChatReader):
         return kind, string(value.get("role")) or "" if kind == "messages" else ""
 
     def take(self, value: JSONObject) -> None:
-        readers = {"sessions": self._head, "messages": self._message, "usage_ledger": self._spent}
         kind, _ = self.line_type
-        if kind not in readers or not _is_ours(value):
+        if kind not in self._readers or not _is_ours(value):
             self.refuse("unknown line")
         else:
-            readers[kind](value)
+            self._readers[kind](self, value)
 
     def _head(self, value: JSONObject) -> None:
         """Read what is stated of a session: at the beginning, in a database the sums at the end."""
@@ -218,6 +218,8 @@ class _Session(ChatReader):
         is_error = result.get("status") == "error" or mapping(stated).get("isError") is True
         text = text or string(result.get("error")) or ""
         self.answer(text, self.name(block, "id"), is_error=is_error)
+
+    _readers: ClassVar = {"sessions": _head, "messages": _message, "usage_ledger": _spent}
 
 
 def _item_text(item: JSONObject) -> str:

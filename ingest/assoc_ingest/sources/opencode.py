@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from hashlib import blake2b, sha256
+from typing import ClassVar
 
 from ..fields import json_text, mapping, string, without
 from ..paths import comparable, slashed
@@ -296,20 +297,15 @@ class TranscriptReader(PartReader):
     """Reads the lines of one conversation."""
 
     def take(self, value: JSONObject) -> None:
-        readers = {
-            "project": self._project,
-            "message": self._message,
-            "part": self._part,
-            "todo": self._todo,
-            "session": self._session,
-        }
         table = string(value.get("table"))
-        if table not in readers:
+        if table not in self._readers:
             self.refuse("unknown table")
         elif "data" in value and not isinstance(value["data"], dict) and table != "todo":
             self.refuse("data: not a JSON object")
         else:
-            readers[table](value, self.mapping(value, "data") if table != "todo" else {})
+            self._readers[table](
+                self, value, self.mapping(value, "data") if table != "todo" else {}
+            )
 
     # -- the session -----------------------------------------------------------------------------
 
@@ -425,6 +421,14 @@ class TranscriptReader(PartReader):
             stated_cost_usd=cost or None,
             stop_reason=self.name(data, "finish"),
         )
+
+    _readers: ClassVar = {
+        "project": _project,
+        "message": _message,
+        "part": PartReader._part,
+        "todo": _todo,
+        "session": _session,
+    }
 
 
 _STORAGE = "storage"

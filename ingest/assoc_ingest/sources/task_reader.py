@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ..fields import is_count, json_text, leaves, mapping, placeholder, string, without
 from ..records import DECLINED, EDIT, ERROR, READ, AgentMeta
@@ -167,20 +167,14 @@ class TaskReader(ChatReader):
         return kind, subtype if kind in (SHOWN, MESSAGES) else ""
 
     def take(self, value: JSONObject) -> None:
-        readers = {
-            MESSAGES: self.message,
-            SHOWN: self._shown,
-            "task": self._task,
-            "metadata": self._metadata,
-        }
         table, data = string(value.get("table")), value.get("data")
         if table == "loss":
             self.note(self.text(value, "reason") or "loss")
-        elif table not in readers or not isinstance(data, dict):
-            self.refuse("data: not a JSON object" if table in readers else "unknown table")
+        elif table not in self._readers or not isinstance(data, dict):
+            self.refuse("data: not a JSON object" if table in self._readers else "unknown table")
         else:
             self.begin({"timestamp": value.get("time", data.get("ts"))}, is_message=None)
-            readers[table](value, data)
+            self._readers[table](self, value, data)
 
     # -- the task --------------------------------------------------------------------------------
 
@@ -425,6 +419,13 @@ class TaskReader(ChatReader):
                 if name == "mode":
                     self.fact("mode", stated)
         self.say("meta", text, "system")
+
+    _readers: ClassVar = {
+        MESSAGES: message,
+        SHOWN: _shown,
+        "task": _task,
+        "metadata": _metadata,
+    }
 
 
 def session_above(data: JSONObject) -> str | None:
