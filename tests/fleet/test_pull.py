@@ -266,7 +266,7 @@ def _one_frame(data: bytes) -> list[str]:
     ]
 
 
-_LONG = "update assoc.sessions set title = repeat('frost ', 20000000)"
+_LONG = "update assoc.sessions set title = repeat('frost ', 8000000)"
 _OBJECTS = b'{"type":"user","x":[' + b"{}," * 5_000_000 + b"0]}\n"
 _NAMES = [
     "alter table assoc.schema_version drop constraint schema_version_pkey",
