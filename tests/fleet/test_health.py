@@ -13,7 +13,7 @@ from tests.support.postgres import OwnPostgres, own_server
 from tests.support.shell import Shell
 
 from assoc_ingest.errors import FleetError
-from assoc_ingest.fleet import administration, deletion, server
+from assoc_ingest.fleet import administration, deletion, devices, server
 from assoc_ingest.fleet import health as checks
 from assoc_ingest.fleet.push import push
 from assoc_ingest.fleet.server import Server
@@ -56,6 +56,36 @@ def test_what_is_wrong_is_named_with_what_to_do(healthy: Any, login: Callable[..
     assert "remote index" in str(found["text index"].advice)
     assert "remote migrate" in str(found["schema"].advice)
     assert "messages_session" in found["other indexes"].found
+
+
+def test_a_limit_that_is_nearly_reached_and_what_it_does_not_count_are_told(
+    healthy: Any, login: Callable[..., Any]
+) -> None:
+    assert checked(healthy)["quotas"].found == "none is set"
+    device = login("device")
+    memory = pushed(device)
+    devices.set_quota(healthy, device.info.user, 10_000_000)
+    assert checked(healthy)["quotas"].found == "1 machine, none above 90 %"
+    (quota,) = devices.quotas(healthy)
+    devices.set_quota(healthy, memory.label, quota.stored + 10, of_machine=True)
+    found = checked(healthy)
+    assert found["quotas"].is_ok is False
+    assert found["quotas"].found.startswith(f"{memory.label} 9")
+    assert "temporary tables" in found["quota rights"].found
+    assert "large objects" in found["quota rights"].found
+    for statement in str(found["quota rights"].advice).rpartition(": ")[2].split("; "):
+        healthy.execute(statement)
+    assert checked(healthy)["quota rights"].found == "count everything"
+    psycopg = pytest.importorskip("psycopg")
+    for attempt in (
+        "create temporary table mine (text text)",
+        "select lo_create(0)",
+        "select lo_creat(-1)",
+        "select lo_from_bytea(0, 'x')",
+        "create table public.mine (text text)",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            device.execute(attempt)
 
 
 def test_an_open_transaction_and_full_counters_are_told(

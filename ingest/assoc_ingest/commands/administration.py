@@ -97,7 +97,7 @@ def _device_row(device: Device) -> tuple[object, ...]:
         device.errors,
         device.files,
         size(device.bytes),
-        "" if device.quota_used is None else f"{device.quota_used:.0%}",
+        "" if device.quota_used is None else f"{100 * device.quota_used:.0f} %",
     )
 
 
@@ -243,10 +243,9 @@ def quota(
     elif name is None:
         say("There is no limit.")
     else:
+        what = "machine with the label" if machine else "login"
         raise NotFoundError(
-            f"The server has no machine {name!r}."
-            if machine
-            else f"The server has no login {name!r} of a machine."
+            f"The server has no {what} {name!r}. To see them: assoc-ingest remote devices"
         )
 
 
@@ -418,7 +417,7 @@ def reindex(database: Path, origin: str, destination: str | None) -> None:
 @_destination_option
 @database_option
 def health(database: Path, destination: str | None, as_json: bool) -> int:
-    """Check the server: schema, size, indexes, vacuum, transactions, connections.
+    """Check the server: schema, size, indexes, vacuum, transactions, connections, quotas.
 
     Prints what to do about everything that is wrong, and exits with 1 then. "?" marks what this
     login cannot see. The free space of its disk cannot be seen through a connection.

@@ -37,6 +37,7 @@ _OLDEST_AGE = 1_000_000_000
 _LONGEST = 3600
 """Seconds that a transaction may be open: VACUUM cannot remove what it might see."""
 _CONNECTIONS_SHARE = 0.8
+_QUOTA_SHARE = 0.9
 
 
 @readable
@@ -44,7 +45,7 @@ def health(connection: AnyConnection) -> list[Check]:
     """Return all checks, in an order to read; the first that is not ok comes first to mend."""
     checks: tuple[Callable[[AnyConnection], Iterator[Check]], ...] = (
         *(_version, _schema, _space, _text_index, _pending, _indexes, _settings),
-        *(_dead_rows, _age, _transactions, _held_back, _connections),
+        *(_dead_rows, _age, _transactions, _held_back, _connections, _quotas),
     )
     return [found for check in checks for found in check(connection)]
 
@@ -204,3 +205,57 @@ def _connections(connection: AnyConnection) -> Iterator[Check]:
     advice = "Put a pooler in front (PgBouncer in transaction mode), or raise max_connections."
     is_ok = used <= _CONNECTIONS_SHARE * most
     yield Check("connections", is_ok, f"{used:,} of {most:,}", advice)
+
+
+_LARGE_OBJECTS = "lo_create(oid), lo_creat(integer), lo_from_bytea(oid, bytea)"
+_UNCOUNTED = {
+    "temporary tables": (
+        "has_database_privilege('public', current_database(), 'temporary')",
+        "revoke temporary on database {database} from public",
+    ),
+    "tables in the schema public": (
+        "exists (select from pg_namespace where nspname = 'public'"
+        " and has_schema_privilege('public', oid, 'create'))",
+        "revoke create on schema public from public",
+    ),
+    "large objects": (
+        "has_function_privilege('public', 'pg_catalog.lo_create(oid)', 'execute')",
+        f"revoke execute on function {_LARGE_OBJECTS} from public",
+    ),
+}
+"""What PostgreSQL lets everybody store, the condition that it does, and how to end that."""
+
+
+def _quotas(connection: AnyConnection) -> Iterator[Check]:
+    """Check limits that are nearly reached, and what logins could store outside of them."""
+    if missing_migrations(applied_migrations(connection)):
+        return
+    rows = connection.execute(
+        "select coalesce(label, role_name), quota_used from assoc.devices_v1()"
+        " where quota_used is not null order by quota_used desc, 1"
+    ).fetchall()
+    if not rows:
+        yield Check("quotas", True, "none is set")
+        return
+    full = [f"{name} {100 * used:.0f} %" for name, used in rows if used > _QUOTA_SHARE]
+    found = (
+        ", ".join(full) or f"{many(len(rows), 'machine')}, none above {100 * _QUOTA_SHARE:.0f} %"
+    )
+    advice = (
+        "At 100 % their pushes are refused: allow more (`remote quota`), or let old data go "
+        "(`remote retention`)."
+    )
+    yield Check("quotas", not full, found, advice)
+    open_ways = {
+        what: revoke
+        for what, (condition, revoke) in _UNCOUNTED.items()
+        if _value(connection, f"select {condition}")
+    }
+    database = _value(connection, "select quote_ident(current_database())")
+    revokes = "; ".join(open_ways.values()).format(database=database)
+    advice = (
+        "Each login can store these without limit. The owner of the database, for large objects a "
+        f"superuser, ends that: {revokes}"
+    )
+    found = f"not counted: {', '.join(open_ways)}" if open_ways else "count everything"
+    yield Check("quota rights", not open_ways, found, advice)
