@@ -232,6 +232,18 @@ def test_a_line_is_shown_with_the_turns_around_it(index: Index) -> None:
     assert len(re.findall(r"answer (\d+)", whole)) == 20
 
 
+def test_a_byte_names_the_line_in_which_it_is(index: Index) -> None:
+    """As in the answers of a server, which does not count lines."""
+    write(index.home, TRANSCRIPT, *turns(20))
+    with closing(index.open()) as connection:
+        line = refs.resolve(connection, f"{SHORT}:20")
+        assert isinstance(line, refs.Line)
+        for byte in (line.byte_offset, line.byte_offset + 3):
+            assert refs.resolve(connection, f"{SHORT}:B{byte}") == line
+        with pytest.raises(NotFoundError, match=f"{SHORT} has no byte 9,999,999"):
+            refs.resolve(connection, f"{SHORT}:B9999999")
+
+
 def test_the_first_and_the_last_line_have_nothing_before_and_behind_them(index: Index) -> None:
     write(index.home, TRANSCRIPT, *turns(4))
     with closing(index.open()) as connection:

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from tests.support.hostile import spoil
 from tests.support.images import image, png
 from tests.support.machines import Fleet, demo
-from tests.support.postgres import Postgres, own_server
+from tests.support.postgres import own_server
 from tests.support.web import Page, Site
 from tests.support.writing import SESSION, TRANSCRIPT, assistant, call, result, user, write
 
@@ -226,8 +226,10 @@ def test_a_conversation_of_two_machines_opens_that_of_the_one_that_was_found(
 
 
 def test_a_login_sees_what_its_team_pushed_and_is_told_why_it_sees_nothing(
-    fleet: Fleet, database: Any, postgres: Postgres, tmp_path: Path
+    fleet: Fleet, database: Any, tmp_path: Path
 ) -> None:
+    from psycopg.conninfo import make_conninfo
+
     write(tmp_path / "home", TRANSCRIPT, user("Water the secret beans"))
     fleet.push("laptop", tmp_path / "home").close()
     database.execute("update assoc.origins set team = 'beans'")
@@ -244,7 +246,7 @@ def test_a_login_sees_what_its_team_pushed_and_is_told_why_it_sees_nothing(
         pages = {
             name: [site.get(address) for address in addresses]
             for name in logins
-            for site in served(fleet, postgres.dsn(database.info.dbname, name))
+            for site in served(fleet, make_conninfo(fleet.destination, user=name))
         }
     finally:
         for name in logins:

@@ -14,6 +14,7 @@ from tests.support.machines import IDS, QUERIES, Fleet, demo, rows_of
 from tests.support.writing import SESSION, assistant, call, result, user, write
 
 from assoc_ingest import sql
+from assoc_ingest.ask.refs import resolve
 from assoc_ingest.ask.repositories import find_repository
 from assoc_ingest.cli import cli
 from assoc_ingest.errors import UsageError
@@ -265,6 +266,29 @@ def test_usage_of_the_server_is_that_of_the_machine(
         answers.append((answer["totals"], answer["period"], _comparable(answer["items"])))
     assert answers[0] == answers[1]
     assert answers[0][2]
+
+
+@pytest.mark.parametrize("by", ["day", "repository"])
+def test_the_recap_of_the_server_is_that_of_the_machine(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """The server names lines by their byte; `show` opens the same ones here."""
+    monkeypatch.setenv(DESTINATION, fleet.destination)
+    database = tmp_path / "laptop.db"
+    local = fleet.push("laptop", *demo(tmp_path / "homes"))
+    answers = []
+    for more in ((), ("--remote",)):
+        arguments = ["recap", "--since", "2026-01-01", "--by", by, "--json", "-n", "0", *more]
+        run = CliRunner().invoke(cli, [*arguments, "--db", str(database)])
+        assert run.exit_code == 0, run.output
+        answer = json.loads(run.stdout)
+        said = [item["outcome"] for item in answer["items"] if item["outcome"]]
+        said += [commit for item in answer["items"] for commit in item["commits"]]
+        lines = [resolve(local, one.pop("ref")) for one in said]
+        answers.append((answer["items"], answer["open"], answer["cost_usd"], lines))
+    local.close()
+    assert answers[0] == answers[1]
+    assert len(answers[0][3]) > 3
 
 
 def test_the_command_prints_of_every_report_what_it_prints_locally(

@@ -285,6 +285,8 @@ def resolve(connection: sqlite3.Connection, text: str) -> KeyMatch | Line:
     head, colon, tail = text.strip().rpartition(":")
     if not colon or not head or _is_key(connection, text.strip()):
         return find_key(connection, text)
+    if tail.startswith("B") and tail[1:].isascii() and tail[1:].isdigit():
+        return _line_at(connection, head, int(tail[1:19]))
     if not (tail.isascii() and tail.isdigit()):
         find_key(connection, head)
         raise UsageError(f"{tail!r} is not the number of a line. An example: {head}:14")
@@ -492,6 +494,14 @@ def _is_key(connection: sqlite3.Connection, text: str) -> bool:
 def _line(connection: sqlite3.Connection, head: str, wanted: int) -> Line:
     key, file = _file(connection, head)
     return line_of(connection, key, file, wanted, head)
+
+
+def _line_at(connection: sqlite3.Connection, head: str, offset: int) -> Line:
+    key, file = _file(connection, head)
+    number = Lines(connection).number(file.id, offset)
+    if number is None:
+        raise NotFoundError(f"{head} has no byte {offset:,}. Its first line: {head}:1")
+    return line_of(connection, key, file, number, head)
 
 
 def line_of(

@@ -154,6 +154,9 @@ def recap(
         Literal["day", "repository"], Field("One list for each day, or one for each repository.")
     ] = "day",
     markdown: Annotated[bool, Field("Print Markdown.", is_option=True)] = False,
+    remote: Annotated[
+        bool, Field("Use the fleet server, with the data of all machines.", is_option=True)
+    ] = False,
     filters: Annotated[
         Filters, FilterFields(("project", "repository", "cwd", "branch", "since", "until"))
     ],
