@@ -3,6 +3,7 @@ grows."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -170,6 +171,35 @@ def test_what_belongs_to_a_conversation_is_as_old_as_that(
             "select array_agg(name) from assoc.tool_result_files"
         ).fetchone()
         assert names == ["new.txt"]
+
+
+def test_a_history_is_as_old_as_its_last_prompt(machine: Shell, home: Home, database: Any) -> None:
+    history = home.place / "history.jsonl"
+
+    def type_(prompt: str, at: str) -> None:
+        milliseconds = int(datetime.fromisoformat(at).timestamp() * 1000)
+        line = {"display": prompt, "timestamp": milliseconds, "project": "/srv/lake"}
+        with history.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        touch(history, _NEW)
+
+    def typed() -> list[str]:
+        rows = database.execute("select text from assoc.prompts order by byte_offset").fetchall()
+        return [text for (text,) in rows]
+
+    type_("an old prompt", _OLD)
+    assert machine("sync", str(home.place)) == 0
+    assert machine("push") == 0, machine.err
+    assert typed() == ["an old prompt"]
+    assert machine("remote", "retention", "--older-than", "180d", "--yes") == 0, machine.err
+    assert machine("push") == 0, machine.err
+    assert typed() == []
+    type_("a new one", _NEW)
+    assert machine("sync", str(home.place)) == 0
+    for _ in range(2):
+        assert machine("push") == 0, machine.err
+        assert typed() == ["an old prompt", "a new one"]
+        assert machine("remote", "retention", "--older-than", "180d", "--yes") == 0, machine.err
 
 
 def test_a_line_of_the_future_stays(machine: Shell, home: Home, database: Any) -> None:

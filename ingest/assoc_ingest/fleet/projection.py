@@ -514,7 +514,8 @@ def _last_record(file: str) -> str:
     """Return the time of the last line of a file; null if its lines have none."""
     return (
         f"coalesce((select ended_at from transcripts where file_id = {file}.id),"
-        f" (select max(timestamp) from prompts where file_id = {file}.id))"
+        f" (select timestamp from prompts where file_id = {file}.id and timestamp is not null"
+        " order by byte_offset desc limit 1))"
     )
 
 
