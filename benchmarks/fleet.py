@@ -8,11 +8,18 @@ transcript many times, and pushed each time; the text index is made, and searche
 large record, `--copies N` lets the server have the machine N times more, as if others had pushed:
 
     python -m benchmarks.fleet --size 60MB --profile real --copies 60     # a million messages
+
+With `--at`, one server is compared with several nodes, in a database of each that has all machines
+and the text index. An empty one is filled, over the nodes if it is that of a coordinator of Citus,
+and keeps what it got; a machine that is pushed beside them is removed again:
+
+    python -m benchmarks.fleet --size 290MB --profile real --copies 19 --at 'host=... dbname=...'
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import sys
 import time
@@ -27,7 +34,7 @@ from uuid import uuid4
 from tests.support.postgres import OwnPostgres, own_server
 
 from assoc_ingest.ask.filters import Filters
-from assoc_ingest.fleet import administration
+from assoc_ingest.fleet import administration, deletion
 from assoc_ingest.fleet import server as server_schema
 from assoc_ingest.fleet.connect import connect
 from assoc_ingest.fleet.projection import EVERYTHING, PLACED, Local, Masks
@@ -44,25 +51,30 @@ from benchmarks.generate import PROFILES, parse_size
 from benchmarks.homes import Homes, size_of, transcripts
 
 _APPENDS = 40
+_TIMES = 5
 
-_COPIED = {
-    "origins": {"uuid": "gen_random_uuid()", "label": "label || {n}"},
-    "origin_states": {},
-    "sources": {},
-    "projects": {},
-    "files": {"file_key": "sha256(file_key || int4send({n}))"},
-    "frames": {},
+_OF_A_COPY = (
+    (r"origin_id", "{name} + {n}"),
+    (r"label", "{name} || {n}"),
+    (r".*file_key", "sha256({name} || int4send({n}))"),
+    (
+        r".*(session|agent|response|forked|linked|message)_key|.*request_id|.*tool_use_id"
+        r"|api_message_id|.*uuid",
+        "{n} || {name}",
+    ),
+)
+"""How columns of a copy differ, by their names: two machines share no session and no message."""
+_OF_A_COPY_OF = {
+    "origins": {"uuid": "gen_random_uuid()"},
+    "origin_states": {"db_uuid": "db_uuid"},
+    "sources": {"label": "label"},
+    "subagents": {"parent_key": "{n} || parent_key"},
+    # The newest ones are of all machines.
     "messages": {
-        "session_key": "{n} || session_key",
-        "uuid": "uuid || {n}",
-        # The newest ones are of all machines.
-        "timestamp": "overlay(timestamp placing lpad(({n} % 60)::text, 2, '0') from 18 for 2)",
+        "timestamp": "overlay(timestamp placing lpad(({n} % 60)::text, 2, '0') from 18 for 2)"
     },
-    "tool_calls": {},
-    "sessions": {"session_key": "{n} || session_key"},
-    "subagents": {},
 }
-"""Tables that a search reads, with the columns in which copies differ."""
+"""Columns that are exceptions."""
 
 
 class Bench:
@@ -103,9 +115,9 @@ class Bench:
         with self.local(is_masked=is_masked) as local:
             return push(Server(connection), local, state)
 
-    def state(self) -> State:
+    def state(self, label: str = "bench") -> State:
         """What a new machine remembers."""
-        return State(self.database.with_name("a.push"), str(uuid4()), "bench", str(uuid4()), "")
+        return State(self.database.with_name("a.push"), str(uuid4()), label, str(uuid4()), "")
 
     def projected(self, *, is_masked: bool) -> None:
         """Make all rows that a push sends, and drop them."""
@@ -142,19 +154,32 @@ def seconds(function: Callable[[], Any]) -> float:
 
 def multiply(connection: Any, copies: int) -> None:
     """Let the server have its only machine so many times more."""
-    for table, changed in _COPIED.items():
-        columns = connection.execute(
-            "select quote_ident(attname) from pg_attribute"
-            f" where attrelid = 'assoc.{table}'::regclass and attnum > 0 and not attisdropped"
+    tables = connection.execute(
+        "select c.relname, array_agg(a.attname::text) from pg_class c"
+        " join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped"
+        " where c.relnamespace = 'assoc'::regnamespace and c.relkind = 'r' group by 1"
+        " having 'origin_id' = any (array_agg(a.attname)) order by c.relname <> 'origins'"
+    ).fetchall()
+    for table, columns in tables:
+        names = ", ".join(f'"{name}"' for name in columns)
+        values = ", ".join(
+            _of_copy(table, name).format(n="n", name=f'"{name}"') for name in columns
         )
-        names = [name for (name,) in columns.fetchall()]
-        values = changed | {"origin_id": "origin_id + {n}"}
-        chosen = ", ".join(values.get(name.strip('"'), name) for name in names).format(n="n")
         connection.execute(
-            f"insert into assoc.{table} ({', '.join(names)})"
-            f" select {chosen} from assoc.{table}, generate_series(1, {copies}) n"
+            f"insert into assoc.{table} ({names})"
+            f" select {values} from assoc.{table}, generate_series(1, {copies}) n"
         )
         connection.execute(f"analyze assoc.{table}")
+    connection.execute(
+        "select setval(pg_get_serial_sequence('assoc.origins', 'origin_id'), max(origin_id))"
+        " from assoc.origins"
+    )
+
+
+def _of_copy(table: str, column: str) -> str:
+    exceptions = _OF_A_COPY_OF.get(table, {})
+    usual = (value for pattern, value in _OF_A_COPY if re.fullmatch(pattern, column))
+    return exceptions.get(column) or next(usual, "{name}")
 
 
 def measure(bench: Bench, copies: int = 0) -> Iterator[tuple[str, str]]:
@@ -209,6 +234,47 @@ def measure(bench: Bench, copies: int = 0) -> Iterator[tuple[str, str]]:
         yield f"search of {messages:,}, ms: {name}", f"{took * 1e3:.1f}"
 
 
+def measure_at(bench: Bench, destination: str, copies: int) -> Iterator[tuple[str, str]]:
+    """Yield what was measured in a database of many machines, which is filled if it is empty."""
+    connection: Any
+    with closing(connect(destination)) as connection:
+        if not server_schema.applied_migrations(connection):
+            _fill(bench, connection, copies)
+        (messages,) = connection.execute("select count(*) from assoc.messages").fetchone()
+        yield "messages", f"{messages:,}"
+        for name, query in SEARCHES.items():
+            first, again = _search_anew(destination, query)
+            yield f"search, ms: {name}; again", f"{first * 1e3:.0f}; {again * 1e3:.0f}"
+        state = bench.state(f"bench-{uuid4()}")
+        started = time.perf_counter()
+        report = bench.push(connection, state)
+        whole = time.perf_counter() - started
+        yield "push with text index, s (rows/s)", f"{whole:.1f} ({report.rows / whole:,.0f})"
+        appends = sorted(_appends(bench, connection, state))
+        yield "push of a line, ms: middle", f"{appends[len(appends) // 2] * 1e3:.1f}"
+        deletion.remove_origin(connection, deletion.origin_named(connection, state.uuid))
+
+
+def _fill(bench: Bench, connection: Any, copies: int) -> None:
+    (nodes,) = connection.execute("select to_regclass('pg_catalog.pg_dist_node')").fetchone()
+    server_schema.migrate(connection, distributed=nodes is not None)
+    bench.push(connection, bench.state())
+    multiply(connection, copies)
+    administration.make_text_index(connection)
+
+
+def _search_anew(destination: str, query: str) -> tuple[float, float]:
+    """Return the least seconds of a search on a new connection, and of the same once more."""
+    first, again = [], []
+    for _ in range(_TIMES):
+        central: Any = Central(destination)
+        with closing(central):
+            ask = partial(search, central, query, Filters(), limit=20)
+            first.append(seconds(ask))
+            again.append(seconds(ask))
+    return min(first), min(again)
+
+
 def _searches(destination: str) -> dict[str, float]:
     """Return the least seconds that each search took."""
     central: Any = Central(destination)
@@ -236,11 +302,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--size", type=parse_size, default=parse_size("60MB"))
     parser.add_argument("--profile", choices=PROFILES, default="usual", help="of the home")
     parser.add_argument("--copies", type=int, default=0, help="of the machine, for the searches")
+    parser.add_argument("--at", metavar="DESTINATION", help="a database to measure in")
     options = parser.parse_args(arguments)
     home = Homes().of_size(options.size, options.profile)
     with scratch(Homes().build) as place, own_server() as server:
-        for what, much in measure(Bench(place, home, server), options.copies):
-            print(f"{what:40} {much}")
+        bench = Bench(place, home, server)
+        measured = (
+            measure_at(bench, options.at, options.copies)
+            if options.at
+            else measure(bench, options.copies)
+        )
+        for what, much in measured:
+            print(f"{what:40} {much}", flush=True)
     return 0
 
 

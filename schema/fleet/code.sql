@@ -1029,6 +1029,17 @@ create function assoc_read.id(origin integer, no integer, byte_offset bigint, pl
         select hashtextextended(no::text || '/' || byte_offset::text || '/' || place::text, origin)
     $$;
 
+-- A message that a search found, with what it is ranked by, and as it is shown.
+create type assoc_read.found_message as (
+    origin_id integer, file_no integer, byte_offset bigint, block integer, "timestamp" text, uuid text,
+    session_key text, source text, file text, agent_key text, has_transcript boolean,
+    is_verbatim boolean, rank real
+);
+create type assoc_read.shown_message as (
+    message assoc_read.found_message, origin text, found bigint, conversations bigint, place bigint,
+    conversation bigint, in_conversation bigint
+);
+
 -- What a session shares with the same session of an earlier origin.
 create type assoc_read.repetition as (
     lines bigint, prompts bigint, calls bigint, input_tokens bigint, output_tokens bigint,
@@ -2143,9 +2154,10 @@ end $$;
 -- (`has_more`), the rank of its conversation, and how many matching messages that has.
 --
 -- It reads with the rights of its owner, because row-level security keeps PostgreSQL from using the
--- text index; the condition on visible origins takes its place. With several nodes (Citus), only keys go
--- back to the nodes, to fetch what belongs to the messages, so each of these questions is a CTE of its
--- own with inner joins, and each is planned for the values that are asked for.
+-- text index; the condition on visible origins takes its place. It asks for the keys of the newest
+-- messages, then for what ranks them, and then for what is shown. With several nodes (Citus) each of
+-- these is one question to the nodes that have the messages: they are given keys as values, because
+-- what a CTE finds would first be copied to each of them.
 create function assoc.search_v1(
     p_terms json, p_parts text[], p_literal text, p_kinds text[], p_since text, p_until text,
     p_projects bigint[], p_session text, p_source text, p_origin text, p_tools boolean,
@@ -2171,18 +2183,28 @@ declare
     loose_phrases constant text[] := assoc.phrases_of(p_terms, false);
     most constant integer := case when is_read then 5000 else 500 end;
     visible constant integer[] := assoc.visible_origins();
-    origins constant integer[] := array(
-        select o.origin_id
-        from assoc.origins o
-        where o.origin_id = any (visible) and (p_origin is null or o.label = p_origin)
-    );
+    origins integer[];
+    labels text[];
+    key_origins integer[];
+    key_files integer[];
+    key_offsets bigint[];
+    key_blocks integer[];
+    nodes integer[]; -- the origins that tell on which nodes messages are
+    message assoc_read.found_message;
+    messages assoc_read.found_message[] := '{}';
+    shown assoc_read.shown_message[];
 begin
-    return query
+    select array_agg(o.origin_id), array_agg(o.label)
+    into origins, labels
+    from assoc.origins o
+    where o.origin_id = any (visible) and (p_origin is null or o.label = p_origin);
+
     -- No joins here: the text index must be read first, and once.
-    with newest as materialized (
-        select
-            m.origin_id, m.file_no, m.byte_offset, m.block, m.kind, m.text, m.tool_text, m.timestamp,
-            m.source_no, m.session_key, m.agent_session_key, m.agent_key, m.model, m.uuid
+    select
+        array_agg(n.origin_id), array_agg(n.file_no), array_agg(n.byte_offset), array_agg(n.block)
+    into key_origins, key_files, key_offsets, key_blocks
+    from (
+        select m.origin_id, m.file_no, m.byte_offset, m.block
         from assoc.messages m
         where assoc.words(coalesce(m.text, m.tool_text)) @@ words
           and m.is_copy = 0
@@ -2217,76 +2239,85 @@ begin
                     = any (p_projects)
             )
           )
-        order by m.timestamp desc nulls last
+        order by
+            m.timestamp desc nulls last, m.origin_id, m.file_no, m.byte_offset, m.block
         limit most
-    ),
-    -- Not sorted again, so that reading can stop at the 500th.
-    candidates as materialized (
-        select n.*
-        from newest n
-        where not is_read
-           or (
-            case
-                when exists (
-                    select from unnest(loose_phrases) phrase
-                    where lower(coalesce(n.text, n.tool_text)) !~ phrase
-                ) then false
-                when strict_phrases is not null and not exists (
-                    select from unnest(strict_phrases) phrase
-                    where lower(coalesce(n.text, n.tool_text)) !~ phrase
-                ) then true
-                else assoc.words(coalesce(n.text, n.tool_text)) @@ query
-            end
-            and not exists (
-                select from unnest(p_parts) part
-                where strpos(lower(coalesce(n.text, n.tool_text)), lower(part)) = 0
+    ) n;
+
+    nodes := array(select distinct unnest(key_origins));
+    for message in
+        select
+            m.origin_id, m.file_no, m.byte_offset, m.block, m.timestamp, m.uuid, m.session_key, r.kind,
+            r.root || '/' || f.path, f.agent_key, f.gone_at is null and f.kind = 'transcript',
+            coalesce(strpos(lower(coalesce(m.text, m.tool_text)), nullif(lower(p_literal), '')) > 0, false),
+            -- Words of a long text cost more than all else.
+            ts_rank(assoc.words(left(coalesce(m.text, m.tool_text), 1000)), query)
+                * case when m.text is null then 0.2 else 1 end
+        from unnest(key_origins, key_files, key_offsets, key_blocks) with ordinality
+            as k (origin_id, file_no, byte_offset, block, no)
+        join assoc.messages m
+            on m.origin_id = k.origin_id and m.file_no = k.file_no
+            and m.byte_offset = k.byte_offset and m.block = k.block
+        join assoc.files f on f.origin_id = m.origin_id and f.file_no = m.file_no
+        join assoc.sources r on r.origin_id = f.origin_id and r.source_no = f.source_no
+        where m.origin_id = any (nodes)
+          and (
+            not is_read
+            or (
+                case
+                    when exists (
+                        select from unnest(loose_phrases) phrase
+                        where lower(coalesce(m.text, m.tool_text)) !~ phrase
+                    ) then false
+                    when strict_phrases is not null and not exists (
+                        select from unnest(strict_phrases) phrase
+                        where lower(coalesce(m.text, m.tool_text)) !~ phrase
+                    ) then true
+                    else assoc.words(coalesce(m.text, m.tool_text)) @@ query
+                end
+                and not exists (
+                    select from unnest(p_parts) part
+                    where strpos(lower(coalesce(m.text, m.tool_text)), lower(part)) = 0
+                )
             )
           )
+        order by k.no -- as they are read, so that reading stops at the 500th
         limit 500
-    ),
-    ranked as materialized (
+    loop
+        messages := messages || message;
+    end loop;
+
+    has_more := cardinality(messages) = 500 or cardinality(key_origins) = 5000;
+
+    -- No tables here: Citus would have a node do it.
+    with once as (
         select
-            c.*,
-            coalesce(strpos(lower(coalesce(c.text, c.tool_text)), nullif(lower(p_literal), '')) > 0, false)
-                as is_verbatim,
-            -- Words of a long text cost more than all else.
-            ts_rank(assoc.words(left(coalesce(c.text, c.tool_text), 1000)), query)
-                * case when c.text is null then 0.2 else 1 end as rank,
+            m.*, m as message,
             row_number() over (
                 partition by
-                    coalesce(c.uuid, format('%s/%s/%s', c.origin_id, c.file_no, c.byte_offset)),
-                    c.block
-                order by c.origin_id, c.file_no, c.byte_offset
-            ) as occurrence,
-            count(*) over () = 500 or (select count(*) from newest) = 5000 as has_more
-        from candidates c
-    ),
-    file_keys as materialized (select distinct r.origin_id, r.file_no from ranked r),
-    files_of as materialized (
-        select f.origin_id, f.file_no, f.agent_key, f.gone_at, f.kind, f.path, r.kind as source, r.root
-        from file_keys k
-        join assoc.files f on f.origin_id = k.origin_id and f.file_no = k.file_no
-        join assoc.sources r on r.origin_id = f.origin_id and r.source_no = f.source_no
+                    coalesce(m.uuid, format('%s/%s/%s', m.origin_id, m.file_no, m.byte_offset)),
+                    m.block
+                order by m.origin_id, m.file_no, m.byte_offset
+            ) as occurrence
+        from unnest(messages) m
     ),
     placed as (
         select
-            m.*, f.agent_key as file_agent_key, f.gone_at, f.kind as file_kind, f.path,
-            f.source as source_kind, f.root,
+            o.*,
             row_number() over (
-                order by m.is_verbatim desc, m.rank desc, m.timestamp desc nulls last, m.origin_id,
-                    m.file_no, m.byte_offset, m.block
+                order by o.is_verbatim desc, o.rank desc, o.timestamp desc nulls last, o.origin_id,
+                    o.file_no, o.byte_offset, o.block
             ) as place,
             -- A message without a session is a conversation of its own.
             array[
-                f.source,
+                o.source,
                 coalesce(
-                    m.session_key, format('%s/%s/%s/%s', m.origin_id, m.file_no, m.byte_offset, m.block)
+                    o.session_key, format('%s/%s/%s/%s', o.origin_id, o.file_no, o.byte_offset, o.block)
                 ),
-                (m.session_key is null)::text
+                (o.session_key is null)::text
             ] as conversation_key
-        from ranked m
-        join files_of f on f.origin_id = m.origin_id and f.file_no = m.file_no
-        where m.occurrence = 1
+        from once o
+        where o.occurrence = 1
     ),
     grouped as (
         select
@@ -2297,83 +2328,56 @@ begin
         from placed p
         window conversation as (partition by p.conversation_key)
     ),
-    numbered as materialized (
+    numbered as (
         select g.*, dense_rank() over (order by g.first_place) as conversation from grouped g
     ),
-    shown as materialized (
-        select n.*, (select max(o.conversation) from numbered o) as conversations
-        from numbered n
-        where n.place <= p_limit or (n.conversation <= p_limit and n.place_within <= p_shown)
-    ),
-    session_keys as materialized (
-        select distinct m.origin_id, m.source_no, m.session_key
-        from shown m
-        where m.session_key is not null
-    ),
-    sessions_of as materialized (
-        select
-            s.origin_id, s.source_no, s.session_key, s.title, s.kind, s.cwd, s.git_branch,
-            s.project_source_no, s.project_key
-        from session_keys k
-        join assoc.sessions s
-            on s.origin_id = k.origin_id and s.source_no = k.source_no
-            and s.session_key = k.session_key
-    ),
-    projects_of as materialized (
-        select distinct p.origin_id, p.source_no, p.key, p.name, p.path
-        from sessions_of k
-        join assoc.projects p
-            on p.origin_id = k.origin_id and p.source_no = k.project_source_no
-            and p.key = k.project_key
-    ),
-    agent_keys as materialized (
-        select distinct m.origin_id, m.source_no, m.agent_session_key, m.agent_key
-        from shown m
-        where m.agent_key is not null
-    ),
-    subagents_of as materialized (
-        select a.origin_id, a.source_no, a.stated_session_key, a.agent_key, a.agent_type
-        from agent_keys k
-        join assoc.subagents a
-            on a.origin_id = k.origin_id and a.source_no = k.source_no
-            and a.stated_session_key = k.agent_session_key and a.agent_key = k.agent_key
-    ),
-    places as materialized (
-        select m.origin_id, m.file_no, m.byte_offset, m.block from shown m
-    ),
-    tools_of as materialized (
-        select k.origin_id, k.file_no, k.byte_offset, k.block, min(t.name) as name
-        from places k
-        join assoc.tool_calls t
-            on t.origin_id = k.origin_id and t.file_no = k.file_no
-            and (
-                (t.byte_offset = k.byte_offset and t.block = k.block)
-                or (t.result_offset = k.byte_offset and t.result_block = k.block)
-            )
-        group by k.origin_id, k.file_no, k.byte_offset, k.block
+    counted as (
+        select n.*, max(n.conversation) over () as conversations from numbered n
     )
     select
-        m.found, m.conversations, m.has_more, m.place, m.conversation, m.in_conversation,
-        m.is_verbatim, m.rank::real,
+        array_agg(
+            row(
+                c.message, labels[array_position(origins, c.origin_id)], c.found, c.conversations,
+                c.place, c.conversation, c.in_conversation
+            )::assoc_read.shown_message
+        ),
+        array_agg(distinct c.origin_id)
+    into shown, nodes
+    from counted c
+    where c.place <= p_limit or (c.conversation <= p_limit and c.place_within <= p_shown);
+
+    return query
+    select
+        k.found, k.conversations, has_more, k.place, k.conversation, k.in_conversation, (k.message).is_verbatim,
+        (k.message).rank,
         case when m.text is null then 'tools' else 'said' end,
         m.kind, left(coalesce(m.text, m.tool_text), 20000), s.title, s.kind, s.cwd, p.name, p.path,
-        a.agent_type, m.file_agent_key, t.name, m.model, s.git_branch, m.timestamp, m.source_kind,
-        s.session_key, m.root || '/' || m.path, m.byte_offset,
-        m.gone_at is null and m.file_kind = 'transcript', o.label, m.origin_id, m.file_no,
+        a.agent_type, (k.message).agent_key,
+        (
+            select min(t.name)
+            from assoc.tool_calls t
+            where t.origin_id = m.origin_id and t.file_no = m.file_no
+              and (
+                (t.byte_offset = m.byte_offset and t.block = m.block)
+                or (t.result_offset = m.byte_offset and t.result_block = m.block)
+              )
+        ),
+        m.model, s.git_branch, m.timestamp, (k.message).source, s.session_key, (k.message).file, m.byte_offset,
+        (k.message).has_transcript, k.origin, m.origin_id, m.file_no,
         assoc_read.id(m.origin_id, m.file_no, m.byte_offset, m.block)
-    from shown m
-    join assoc.origins o on o.origin_id = m.origin_id
-    left join sessions_of s
+    from unnest(shown) k
+    join assoc.messages m
+        on m.origin_id = (k.message).origin_id and m.file_no = (k.message).file_no
+        and m.byte_offset = (k.message).byte_offset and m.block = (k.message).block
+    left join assoc.sessions s
         on s.origin_id = m.origin_id and s.source_no = m.source_no and s.session_key = m.session_key
-    left join projects_of p
+    left join assoc.projects p
         on p.origin_id = s.origin_id and p.source_no = s.project_source_no and p.key = s.project_key
-    left join subagents_of a
+    left join assoc.subagents a
         on a.origin_id = m.origin_id and a.source_no = m.source_no
         and a.stated_session_key = m.agent_session_key and a.agent_key = m.agent_key
-    left join tools_of t
-        on t.origin_id = m.origin_id and t.file_no = m.file_no and t.byte_offset = m.byte_offset
-        and t.block = m.block
-    order by m.place;
+    where m.origin_id = any (nodes)
+    order by k.place;
 end $$;
 
 -- The neighbours of each of p_keys among the keys of visible sessions and subagents: they show how
@@ -2387,32 +2391,31 @@ as $$
 declare
     origins constant integer[] := assoc.visible_origins();
 begin
-    if assoc.is_distributed() then -- one question to all nodes for all keys, which no index answers
+    if assoc.is_distributed() then
+        -- One question to all nodes for all keys. A prefix has eight letters at least, so neighbours
+        -- that have others do not matter.
         return query
-        with s as materialized (
-            select
-                k.key as of_key,
-                max(s.session_key) filter (where s.session_key < k.key) as nearest_before,
-                min(s.session_key) filter (where s.session_key > k.key) as nearest_after
-            from assoc.sessions s
-            cross join unnest(p_keys) as k (key)
-            where s.origin_id = any (origins)
-            group by k.key
-        ),
-        a as materialized (
-            select
-                k.key as of_key,
-                max(a.agent_key) filter (where a.agent_key < k.key) as nearest_before,
-                min(a.agent_key) filter (where a.agent_key > k.key) as nearest_after
-            from assoc.subagents a
-            cross join unnest(p_keys) as k (key)
-            where a.origin_id = any (origins)
-            group by k.key
-        )
-        select k.key, s.nearest_before, s.nearest_after, a.nearest_before, a.nearest_after
+        select
+            k.key,
+            max(n.key) filter (where not n.is_agent and n.key < k.key),
+            min(n.key) filter (where not n.is_agent and n.key > k.key),
+            max(n.key) filter (where n.is_agent and n.key < k.key),
+            min(n.key) filter (where n.is_agent and n.key > k.key)
         from unnest(p_keys) as k (key)
-        left join s on s.of_key = k.key
-        left join a on a.of_key = k.key;
+        left join (
+            select s.origin_id, s.session_key as key, false as is_agent
+            from unnest(p_keys) as k (key)
+            join assoc.sessions s
+                on s.session_key >= left(k.key, 8) and s.session_key < left(k.key, 8) || chr(1114111)
+            where s.origin_id = any (origins)
+            union all
+            select a.origin_id, a.agent_key, true
+            from unnest(p_keys) as k (key)
+            join assoc.subagents a
+                on a.agent_key >= left(k.key, 8) and a.agent_key < left(k.key, 8) || chr(1114111)
+            where a.origin_id = any (origins)
+        ) n on left(n.key, 8) = left(k.key, 8)
+        group by k.key;
         return;
     end if;
     foreach key in array coalesce(p_keys, '{}') loop
@@ -2504,6 +2507,11 @@ declare
 begin
     if assoc.is_distributed() then
         alter function assoc.visible_origins() set citus.allow_nested_distributed_execution = on;
+        -- A second connection to a node, which knows no table yet, costs more than what it is for;
+        -- milliseconds.
+        foreach name in array array['search_v1', 'key_neighbours_v1'] loop
+            execute format('alter function assoc.%I set citus.executor_slow_start_interval = 100', name);
+        end loop;
     end if;
     foreach name in array
         assoc.placed_tables() || assoc.keyed_tables()

@@ -47,7 +47,8 @@ def test_all_tables_lie_on_the_nodes(database: Any) -> None:
         " where c.relnamespace = 'assoc'::regnamespace and c.relkind = 'r'"
     ).fetchall()
     kinds = {name: (kind, column) for name, kind, column in rows}
-    assert kinds.pop("schema_version") == (None, None)
+    for name in ("schema_version", "statements"):  # the coordinator alone reads them
+        assert kinds.pop(name) == (None, None)
     copies = {name for name, kind in kinds.items() if kind == ("reference", "<none>")}
     assert {"origins", "logins", "labels", "team_readers"} <= copies
     others = {kind for name, kind in kinds.items() if name not in copies}
@@ -63,6 +64,14 @@ def test_a_server_can_be_distributed_later_and_migrated_then(database: Any) -> N
     push(Server(database), local, memory)
     assert server.migrate(database, distributed=True)
     assert on_server(database, memory.uuid) == expected(local)
+    (shards,), (workers,) = (
+        database.execute(query).fetchone()
+        for query in (
+            "select distinct shard_count from citus_tables where citus_table_type = 'distributed'",
+            "select count(*) from citus_get_active_worker_nodes()",
+        )
+    )
+    assert shards == 2 * workers
     local.forget("a")
     push(Server(database), local, memory)
     assert on_server(database, memory.uuid) == expected(local)

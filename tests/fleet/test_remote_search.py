@@ -100,6 +100,22 @@ def test_conversations_are_the_best_with_their_best_hits(fleet: Fleet, tmp_path:
     assert [list(group.hits) for group in answer.groups] == [hits[:2] for hits in best]
 
 
+def test_a_key_is_as_short_as_those_of_all_machines_allow(fleet: Fleet, tmp_path: Path) -> None:
+    """As with `show`: no other conversation begins with it, and it has eight letters at least."""
+    for name, shared in (("desk", 12), ("rack", 20), ("none", 7)):
+        key = SESSION[:shared] + "".join("0" if c != "0" else "1" for c in SESSION[shared:])
+        said = user(f"frost on {name}", name, sessionId=key)
+        write(tmp_path / name, f"projects/-srv-shop/{key}.jsonl", said)
+        fleet.push(name, tmp_path / name).close()
+    with closing(fleet.central()) as central:
+        lengths = {
+            hit["snippet"].rpartition(" ")[2]: len(hit["key"]) for hit in _found(central, "frost")
+        }
+        (of_all,) = {hit["key"] for hit in _found(central, "pool")}
+    assert lengths == {"desk": 13, "rack": 21, "none": 8}
+    assert of_all == SESSION[:21]
+
+
 def test_lines_are_numbered_over_all_stretches_of_a_file(fleet: Fleet, tmp_path: Path) -> None:
     path = write(tmp_path / "desk", f"projects/-srv-shop/{SESSION}.jsonl")
     desk = fleet.machine("desk")

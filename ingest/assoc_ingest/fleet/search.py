@@ -376,26 +376,19 @@ _SEARCH = """
 _TOTALS = ("found", "conversations", "has_more")
 _NEIGHBOURS = "select * from assoc.key_neighbours_v1(cast(:keys as text[]))"
 _FRAMES = """
-    with wanted as materialized (
-        select *
-        from json_to_recordset(cast(:wanted as json))
-            as w (origin_id int4, file_no int4, byte bigint)
-    ),
-    stretches as materialized (
+    select s.origin_id, s.file_no, s.start, s.stop, s.data
+    from (
         select
-            f.origin_id, f.file_no, f.start, w.byte,
+            f.origin_id, f.file_no, f.start, f.data, w.byte,
             coalesce(lead(f.start) over file, o."offset") as stop,
             row_number() over file as number
-        from wanted w
+        from json_to_recordset(cast(:wanted as json))
+            as w (origin_id int4, file_no int4, byte bigint)
         join assoc.frames f on f.origin_id = w.origin_id and f.file_no = w.file_no
         join assoc.files o on o.origin_id = f.origin_id and o.file_no = f.file_no
-        where f.start >= 0
+        where f.start >= 0 and f.origin_id = any (cast(:origins as int4[]))
         window file as (partition by f.origin_id, f.file_no order by f.start)
-    )
-    select s.origin_id, s.file_no, s.start, s.stop, f.data
-    from stretches s
-    join assoc.frames f
-        on f.origin_id = s.origin_id and f.file_no = s.file_no and f.start = s.start
+    ) s
     where s.start < s.byte and s.number <= cast(:frames as int4)
     order by s.origin_id, s.file_no, s.start
 """
@@ -606,7 +599,11 @@ def _line_numbers(
     ]
     if not wanted:
         return {}
-    given = {"wanted": json.dumps(wanted), "frames": _MOST_FRAMES}
+    given = {
+        "wanted": json.dumps(wanted),
+        "origins": sorted({origin for origin, _ in bytes_of}),  # which tells their nodes
+        "frames": _MOST_FRAMES,
+    }
     frames: dict[tuple[int, int], list[Any]] = {}
     for frame in connection.execute(_FRAMES, given):
         frames.setdefault((frame["origin_id"], frame["file_no"]), []).append(frame)

@@ -1,5 +1,8 @@
 -- Distributes the tables over the nodes of Citus: by machine, and those that are not about one machine
 -- as a copy on each node. Tables that are distributed already stay as they are.
+--
+-- A search asks each shard several times, whatever is in it, so there are two for each worker, unless
+-- an administrator has set another number.
 
 do $$
 declare
@@ -12,6 +15,14 @@ begin
     if is_new then
         -- Otherwise Citus would turn `files` into a table of another kind when it copies `origins`.
         alter table assoc.files drop constraint files_origin_id_fkey;
+        if exists (
+            select from pg_settings s where s.name = 'citus.shard_count' and s.source = 'default'
+        ) then
+            perform set_config(
+                'citus.shard_count',
+                (select greatest(2, 2 * count(*))::text from citus_get_active_worker_nodes()), true
+            );
+        end if;
     end if;
     for name, is_of_machine in
         select c.relname, a.attname is not null and c.relname <> 'origins'
