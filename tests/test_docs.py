@@ -121,4 +121,5 @@ def test_the_checks_run_the_tests_of_the_readme_and_then_all_others() -> None:
     checks = (ROOT / ".ci" / "run").read_text("utf-8")
     assert "pytest -n auto\n" in README
     assert 'pytest" -n auto ||' in checks
-    assert 'pytest" -n auto --all -m "slow or hypothesis" ||' in checks
+    assert 'pytest" -n auto --all -m "slow or hypothesis" --ignore tests/test_wheel.py ||' in checks
+    assert 'pytest" -q tests/test_wheel.py' in checks  # once, with the wheel that it makes
