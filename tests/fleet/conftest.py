@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from tests.support.nodes import Nodes, given, nodes
-from tests.support.postgres import Postgres, server
+from tests.support.nodes import Nodes, Own, OwnNodes, given, nodes, own_nodes
+from tests.support.postgres import Postgres, own_server, server
 
 _numbers = count()
 
@@ -58,6 +59,26 @@ def coordinator() -> Iterator[Nodes]:
     """A database on several nodes that is set up."""
     with nodes() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def own(request: pytest.FixtureRequest) -> Iterator[Own]:
+    """A server of this module, or nodes, that may be stopped."""
+    is_distributed = given() and request.node.get_closest_marker("citus")
+    with own_nodes() if is_distributed else own_server() as made:
+        yield made
+
+
+@pytest.fixture
+def own_database(own: Own) -> str:
+    """The connection string, as superuser, of a new database there that is set up."""
+    from assoc_ingest.fleet import server
+    from assoc_ingest.fleet.connect import connect
+
+    dsn = own.new_database(f"f{uuid4().hex}")
+    with connect(dsn) as connection:
+        server.migrate(connection, distributed=isinstance(own, OwnNodes))
+    return dsn
 
 
 @pytest.fixture

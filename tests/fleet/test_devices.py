@@ -7,19 +7,19 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from tests.support.fleet import MadeLocal, MadeMemory, frame, pushed, row, says, seen
 from tests.support.machines import Fleet, demo
-from tests.support.postgres import Postgres
+from tests.support.nodes import Own, OwnNodes
 from tests.support.shell import Shell
 
 from assoc_ingest.errors import FleetError, NotFoundError, UsageError
 from assoc_ingest.fleet import deletion, devices
+from assoc_ingest.fleet.connect import connect
 from assoc_ingest.fleet.projection import KEYED, PLACED
 from assoc_ingest.fleet.push import push
-from assoc_ingest.fleet.server import Server
+from assoc_ingest.fleet.server import Server, migrate
 from assoc_ingest.store.database import open_reader
 
 pytestmark = pytest.mark.citus
@@ -167,35 +167,27 @@ def test_a_name_that_no_login_can_have_is_refused(database: Any, name: str) -> N
 
 
 def test_an_owner_without_other_rights_can_remove_a_login(
-    postgres: Postgres, empty_database: str, login: Callable[..., Any], database: Any
+    own: Own,
 ) -> None:
     """As in the documentation: a login that may create roles, and owns the database."""
-    psycopg = pytest.importorskip("psycopg")
-    from assoc_ingest.fleet.server import migrate
+    import psycopg
+    from psycopg.conninfo import make_conninfo
 
-    name = f"owned_{uuid4().hex[:8]}"
-    owner, device = f"owner_{name}", f"device_{name}"
-    database.execute(f"create role {owner} login createrole")
-    database.execute(f"create database {name} owner {owner} template template0 encoding 'UTF8'")
-    try:
-        with psycopg.connect(postgres.dsn(name, owner), autocommit=True) as connection:
-            for role in ("assoc_device", "assoc_reader", "assoc_admin"):
-                with_admin = f"grant {role} to {owner} with admin option"
-                database.execute(with_admin)
-            migrate(connection)
-            password = devices.add_login(connection, device, pushes=True, reads=False)
-            dsn = f"{postgres.dsn(name, device)} password={password}"
-            with psycopg.connect(dsn, autocommit=True) as other:
-                pushed(other)
-                done = devices.remove_login(connection, device)
-                assert (done.connections, done.is_dropped) == (1, True)
-                assert deletion.erase(connection).is_whole
-                with pytest.raises(psycopg.OperationalError):
-                    other.execute("select 1")
-    finally:
-        database.execute(f"drop database {name} with (force)")
-        database.execute(f"drop role if exists {device}")
-        database.execute(f"drop owned by {owner}; drop role {owner}")
+    dsn, owner, device = own.new_database("owned"), "owner", "device"
+    with connect(dsn) as superuser:
+        superuser.execute(f"create role {owner} login createrole")
+        superuser.execute(f"alter database owned owner to {owner}")
+    with connect(make_conninfo(dsn, user=owner)) as connection:
+        migrate(connection, distributed=isinstance(own, OwnNodes))
+        password = devices.add_login(connection, device, pushes=True, reads=False)
+        as_device = make_conninfo(dsn, user=device, password=password)
+        with psycopg.connect(as_device, autocommit=True) as other:
+            pushed(other)
+            done = devices.remove_login(connection, device)
+            assert (done.connections, done.is_dropped) == (1, True)
+            assert deletion.erase(connection).is_whole
+            with pytest.raises(psycopg.OperationalError):
+                other.execute("select 1")
 
 
 # -- removing what a machine pushed --------------------------------------------------------------

@@ -5,20 +5,18 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from tests.faults.amounts import times
 from tests.support.child import Child
 from tests.support.fleet import MadeLocal, MadeMemory, expected, frame, on_server, row, says
-from tests.support.postgres import OwnPostgres, own_server
+from tests.support.nodes import Own, OwnNodes
 
 from assoc_ingest.errors import FleetError
 from assoc_ingest.fleet import server
@@ -29,6 +27,7 @@ from assoc_ingest.fleet.server import Server
 
 pytest.importorskip("psycopg")
 pytestmark = [
+    pytest.mark.citus,
     pytest.mark.slow,
     pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="of POSIX systems only"),
 ]
@@ -112,29 +111,11 @@ class Machine:
         assert self.push().calls == 0
 
 
-@pytest.fixture(scope="module")
-def breakable() -> Iterator[OwnPostgres]:
-    """A server that may be killed."""
-    with own_server() as made:
-        yield made
-
-
 @pytest.fixture
-def dsn(breakable: OwnPostgres) -> str:
-    """A database of it that is set up."""
-    name = f"f{uuid4().hex}"
-    with connect(breakable.conninfo) as connection:
-        connection.execute(f"create database {name} template template0 encoding 'UTF8' locale 'C'")
-    with connect(breakable.dsn(name)) as connection:
-        server.migrate(connection)
-    return breakable.dsn(name)
-
-
-@pytest.fixture
-def machine(dsn: str, tmp_path: Path) -> Callable[[int], Machine]:
+def machine(own_database: str, tmp_path: Path) -> Callable[[int], Machine]:
     """Makes machines; each has a seed."""
     return lambda seed: Machine(
-        dsn, FileMemory(path=tmp_path / f"{seed}.push"), random.Random(seed)
+        own_database, FileMemory(path=tmp_path / f"{seed}.push"), random.Random(seed)
     )
 
 
@@ -147,7 +128,18 @@ def usual_time(machine: Machine) -> float:
     return time.monotonic() - started
 
 
-def test_a_machine_may_be_killed_at_any_moment(machine: Callable[[int], Machine]) -> None:
+def cut_connections(own: Own) -> None:
+    """End the connections to the databases of tests: to the server, or to a node and its own."""
+    for node in own.servers:
+        with connect(node.conninfo) as connection:
+            connection.execute(
+                "select pg_terminate_backend(pid::int) from pg_stat_activity"
+                " where datname like 'f%%' and pid <> pg_backend_pid()"
+            )
+
+
+def test_a_machine_may_be_killed_at_any_moment(machine: Callable[[int], Machine], own: Own) -> None:
+    """Some of the times, a server dies at once, or all connections break."""
     one, other = machine(1), machine(2)
     usual, kills = usual_time(one), 0
     usual_time(other)
@@ -157,16 +149,20 @@ def test_a_machine_may_be_killed_at_any_moment(machine: Callable[[int], Machine]
                 each.change()
             child = Child(each.push)
             child.is_done_within(each.chance.random() * usual)
+            also = each.chance.random()
+            if also < 0.05:
+                own.stop(crash=True)
+            elif also < 0.1:
+                cut_connections(own)
             kills += child.kill()
+            own.start()
             if each.chance.random() < 0.3:
                 each.assert_equal()
     one.assert_equal()
     other.assert_equal()
 
 
-def test_the_server_may_crash_at_any_moment(
-    machine: Callable[[int], Machine], breakable: OwnPostgres
-) -> None:
+def test_the_server_may_crash_at_any_moment(machine: Callable[[int], Machine], own: Own) -> None:
     one = machine(3)
     usual, cut = usual_time(one), 0
     while cut < times(4):
@@ -174,28 +170,22 @@ def test_the_server_may_crash_at_any_moment(
             one.change()
         child = Child(one.push)
         child.is_done_within(one.chance.random() * usual)
-        breakable.stop(crash=True)
+        own.stop(crash=True)
         cut += "FleetError" in str(child.result())
-        breakable.start()
+        own.start()
     one.assert_equal()
 
 
-def test_a_connection_may_be_cut_at_any_moment(
-    machine: Callable[[int], Machine], breakable: OwnPostgres
-) -> None:
+def test_a_connection_may_be_cut_at_any_moment(machine: Callable[[int], Machine], own: Own) -> None:
     one = machine(4)
     usual, cut = usual_time(one), 0
-    with connect(breakable.conninfo) as connection:
-        while cut < times(6):
-            for _ in range(3):
-                one.change()
-            child = Child(one.push)
-            child.is_done_within(one.chance.random() * usual)
-            connection.execute(
-                "select pg_terminate_backend(pid) from pg_stat_activity"
-                " where datname like 'f%%' and pid <> pg_backend_pid()"
-            )
-            cut += "FleetError" in str(child.result())
+    while cut < times(6):
+        for _ in range(3):
+            one.change()
+        child = Child(one.push)
+        child.is_done_within(one.chance.random() * usual)
+        cut_connections(own)
+        cut += "FleetError" in str(child.result())
     one.assert_equal()
 
 
@@ -297,37 +287,36 @@ def test_what_came_too_late_is_sent_again(
 
 
 def test_a_server_that_is_restored_from_a_backup_gets_what_it_lacks(
-    machine: Callable[[int], Machine], breakable: OwnPostgres, tmp_path: Path
+    machine: Callable[[int], Machine], own: Own, tmp_path: Path
 ) -> None:
     one = machine(8)
     for _ in range(6):
         one.change()
     one.push()
-    breakable.stop()
-    shutil.copytree(breakable.place / "data", breakable.place / "backup", symlinks=True)
-    breakable.start()
+    own.stop()
+    own.save()
+    own.start()
     for _ in range(6):
         one.change()
     one.push()
-    breakable.stop()
-    shutil.rmtree(breakable.place / "data")
-    (breakable.place / "backup").rename(breakable.place / "data")
-    for path in [breakable.place / "data", *(breakable.place / "data").rglob("*")]:
-        shutil.chown(path, *_owner(breakable.place))
-    breakable.start()
+    own.stop()
+    own.restore()
+    own.start()
     one.assert_equal()
 
 
-def test_a_server_that_was_made_anew_gets_everything(machine: Callable[[int], Machine]) -> None:
+def test_a_server_that_was_made_anew_gets_everything(
+    machine: Callable[[int], Machine], own: Own
+) -> None:
     one = machine(13)
     for _ in range(3):
         one.change()
     one.assert_equal()
     with connect(one.dsn) as connection:
-        connection.execute("drop schema assoc, assoc_read cascade")
+        connection.execute("drop schema assoc_rows, assoc_read, assoc cascade")
         with pytest.raises(FleetError, match="remote init"):
             one.push()
-        server.migrate(connection)
+        server.migrate(connection, distributed=isinstance(own, OwnNodes))
     one.assert_equal()
 
 
@@ -360,8 +349,3 @@ def test_a_machine_that_lost_its_memory_of_pushes_is_a_new_one(
     again = machine(11)
     again.local = one.local
     again.assert_equal()
-
-
-def _owner(place: Path) -> tuple[int, int]:
-    status = place.stat()
-    return status.st_uid, status.st_gid

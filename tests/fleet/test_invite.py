@@ -7,7 +7,7 @@ import io
 import os
 import shlex
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -15,29 +15,28 @@ from uuid import uuid4
 
 import pytest
 from tests.support.fleet import pushed, seen
-from tests.support.postgres import OwnPostgres, own_server
+from tests.support.nodes import Own
 from tests.support.shell import Shell
 from tests.support.transcripts import Transcript
 
 from assoc_ingest.errors import BusyError, FleetError, NothingAllowedError, UsageError
 from assoc_ingest.fleet import devices, passwords, server
-from assoc_ingest.fleet.connect import PASSWORD_FILE
+from assoc_ingest.fleet.connect import PASSWORD_FILE, connect
 from assoc_ingest.fleet.push import Report, watch
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.sync.run import sync
 
+pytestmark = pytest.mark.citus
 
-@pytest.fixture(scope="module")
-def own() -> Iterator[OwnPostgres]:
-    """A server that asks for passwords, but not the owner."""
-    psycopg = pytest.importorskip("psycopg")
-    with own_server() as made:
-        rules = "local all postgres trust\nlocal all all scram-sha-256\n"
-        (made.place / "data" / "pg_hba.conf").write_text(rules)
-        with psycopg.connect(made.conninfo, autocommit=True) as connection:
-            connection.execute("select pg_reload_conf()")
-            server.migrate(connection)
-        yield made
+
+@pytest.fixture
+def asking(own: Own, own_database: str) -> str:
+    """A database of a server that asks for passwords, but not the owner."""
+    rules = "local all postgres trust\nlocal all all scram-sha-256\n"
+    (own.servers[0].data / "pg_hba.conf").write_text(rules)
+    with connect(own_database) as connection:
+        connection.execute("select pg_reload_conf()")
+    return own_database
 
 
 @pytest.fixture
@@ -63,9 +62,9 @@ def types(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{text}\n"))
 
 
-def invited(shell: Shell, own: OwnPostgres, label: str, *options: str) -> tuple[list[str], str]:
+def invited(shell: Shell, asking: str, label: str, *options: str) -> tuple[list[str], str]:
     """Invite a machine; return the words of the second command of its line, and the password."""
-    assert shell("remote", "invite", label, *options, "--to", own.conninfo) == 0, shell.err
+    assert shell("remote", "invite", label, *options, "--to", asking) == 0, shell.err
     line, password = shell.out.splitlines()
     assert password not in line
     first, _, second = line.partition(" && ")
@@ -74,13 +73,13 @@ def invited(shell: Shell, own: OwnPostgres, label: str, *options: str) -> tuple[
 
 
 def test_a_machine_is_set_up_with_the_line(
-    own: OwnPostgres, shell: Shell, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asking: str, shell: Shell, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sync(shell.database, [home])
     (tmp_path / ".pgpass").write_text("*:*:*:somebody:else\n")
     (tmp_path / ".pgpass").chmod(0o644)
     label = f"laptop-{uuid4().hex[:6]}"
-    words, password = invited(shell, own, label, "--reader")
+    words, password = invited(shell, asking, label, "--reader")
     assert words[-1] == "--service"
     types(monkeypatch, "wrong")
     assert shell(*words[:-1]) == 6
@@ -99,16 +98,16 @@ def test_a_machine_is_set_up_with_the_line(
     found = shell.json("remote", "devices", "--json")
     assert isinstance(found, dict)
     assert [(one["label"], one["login"]) for one in found["devices"]] == [(label, label)]
-    _, another = invited(shell, own, label)
+    _, another = invited(shell, asking, label)
     assert another != password
     assert shell("push") == 6
 
 
 def test_a_password_goes_into_the_file_that_the_environment_names(
-    own: OwnPostgres, shell: Shell, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asking: str, shell: Shell, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sync(shell.database, [home])
-    words, password = invited(shell, own, f"m-{uuid4().hex[:6]}", "--all-projects")
+    words, password = invited(shell, asking, f"m-{uuid4().hex[:6]}", "--all-projects")
     monkeypatch.setenv(PASSWORD_FILE, str(tmp_path / "kept" / "password"))
     types(monkeypatch, password)
     assert shell(*words[:-1]) == 0, shell.err
@@ -119,15 +118,15 @@ def test_a_password_goes_into_the_file_that_the_environment_names(
 
 
 def test_a_line_ends_where_something_is_wrong(
-    own: OwnPostgres, shell: Shell, home: Path, monkeypatch: pytest.MonkeyPatch
+    asking: str, shell: Shell, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     types(monkeypatch, "x")
-    assert shell("remote", "join", own.conninfo) == 4  # nothing was synced
+    assert shell("remote", "join", asking) == 4  # nothing was synced
     sync(shell.database, [home])
     assert shell("remote", "join", "postgresql://a:b@c/d") == 2
-    assert shell("remote", "join", own.conninfo, "--allow", "/nowhere") == 1
+    assert shell("remote", "join", asking, "--allow", "/nowhere") == 1
     types(monkeypatch, "")
-    assert shell("remote", "join", own.conninfo) == 2
+    assert shell("remote", "join", asking) == 2
     assert "A password" in shell.err
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,11 +12,12 @@ from typing import Any
 
 import pytest
 from tests.support.fleet import MadeLocal, MadeMemory, expected, frame, on_server, row, says
-from tests.support.nodes import Nodes, worker
+from tests.support.nodes import Nodes, OwnNodes, given
 
 from assoc_ingest.errors import FleetError
 from assoc_ingest.fleet import server
 from assoc_ingest.fleet.connect import connect
+from assoc_ingest.fleet.health import health
 from assoc_ingest.fleet.push import Limits, push
 from assoc_ingest.fleet.server import Server
 
@@ -135,36 +137,81 @@ def test_a_device_that_belongs_to_nobody_else_writes_nothing_of_others(
     assert Server(device).hello(mine.uuid) == known
 
 
+@pytest.fixture
+def own_nodes(own: Any) -> OwnNodes:
+    """Nodes that may be stopped."""
+    if not given():
+        pytest.skip("no coordinator here: set ASSOC_TEST_CITUS")
+    assert isinstance(own, OwnNodes)
+    return own
+
+
 def test_a_worker_that_dies_in_the_middle_of_a_push_loses_and_doubles_nothing(
-    database: Any,
+    own_nodes: OwnNodes, own_database: str
 ) -> None:
-    killed, random = worker(), Random(7)
-    local, memory, port = _local(60), MadeMemory(), None
-    while port != killed.port:  # a machine whose rows lie there
-        memory = MadeMemory()
-        push(Server(database), MadeLocal(), memory)
-        known = Server(database).hello(memory.uuid)
-        assert known is not None
-        (port,) = database.execute(
-            "select s.nodeport from citus_shards s where s.shardid ="
-            " get_shard_id_for_distribution_column('assoc.files', %s)",
-            (known.origin_id,),
-        ).fetchone()
+    killed, random = own_nodes.servers[1], Random(7)
+    with connect(own_database) as connection:
+        local, memory = _local(60), _machine_on(connection, str(killed.data.parent))
     broken = 0
     for attempt in range(4):
         local.put("a", [frame(at, b"bytes", messages=[says(at, f"{attempt} {at}")])
                         for at in range(60)])  # fmt: skip
-        timer = threading.Timer(random.uniform(0.05, 0.6), killed.kill)
+        timer = threading.Timer(random.uniform(0.05, 0.6), killed.stop, kwargs={"crash": True})
         timer.start()
-        try:
-            push(Server(database), local, memory, limits=Limits(rows=3))
-        except FleetError:
-            broken += 1
-        timer.join()
-        killed.start()
-        _again(database, local, memory)
-        assert on_server(database, memory.uuid) == expected(local)
+        with connect(own_database) as connection:
+            try:
+                push(Server(connection), local, memory, limits=Limits(rows=3))
+            except FleetError:
+                broken += 1
+            timer.join()
+            killed.start()
+            _again(connection, local, memory)
+            assert on_server(connection, memory.uuid) == expected(local)
     assert broken, "the worker died in the middle of no push"
+
+
+def _machine_on(connection: Any, host: str) -> MadeMemory:
+    """Return a machine whose rows lie on a node."""
+    while True:
+        memory = MadeMemory()
+        push(Server(connection), MadeLocal(), memory)
+        known = Server(connection).hello(memory.uuid)
+        assert known is not None
+        (found,) = connection.execute(
+            "select s.nodename from citus_shards s where s.shardid ="
+            " get_shard_id_for_distribution_column('assoc.files', %s)",
+            (known.origin_id,),
+        ).fetchone()
+        if found == host:
+            return memory
+
+
+def test_health_tells_what_is_wrong_with_a_worker(own_nodes: OwnNodes, own_database: str) -> None:
+    stopped, other = own_nodes.servers[1:]
+    with connect(own_database) as connection, connect(other.dsn(connection.info.dbname)) as there:
+        before = {check.name: check for check in health(connection)}
+        for node in (stopped, other):
+            line = before[f"node {node.data.parent}:5432"]
+            assert line.is_ok
+            assert re.fullmatch(r"PostgreSQL \d.*, Citus \d.*; \d+ shards, .*B", line.found)
+        on_other = f"on {other.data.parent}:5432"
+        there.execute("set citus.override_table_visibility = off")  # else shards are hidden
+        there.execute(
+            "update pg_index set indisvalid = false where indexrelid = (select indexrelid"
+            " from pg_index join pg_class c on c.oid = indexrelid"
+            " where relname ~ '^messages_session_[0-9]+$' limit 1)"
+        )
+        stopped.stop(crash=True)
+        try:
+            after = {check.name: check for check in health(connection)}
+        finally:
+            stopped.start()
+        down = after[f"node {stopped.data.parent}:5432"]
+        assert not down.is_ok
+        assert "shards; The node" in down.found
+        assert "Start it" in str(down.advice)
+        assert "messages_session_" in after[f"other indexes {on_other}"].found
+        assert f"other indexes {on_other}" not in before
 
 
 def _again(database: Any, local: MadeLocal, memory: MadeMemory) -> None:

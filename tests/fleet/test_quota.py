@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from tests.support.fleet import MadeLocal, MadeMemory, frame, pushed, row, says, seen
-from tests.support.postgres import Postgres
 from tests.support.shell import Shell
 from tests.support.transcripts import Transcript
 
@@ -18,6 +17,8 @@ from assoc_ingest.fleet import devices
 from assoc_ingest.fleet.push import Limits, push
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.sync.run import sync
+
+pytestmark = pytest.mark.citus
 
 
 def file_of(size: int, text: str) -> list[Any]:
@@ -205,9 +206,11 @@ def test_a_limit_of_nobody_is_told(database: Any) -> None:
 
 
 def test_a_machine_is_told_before_it_sends_anything(
-    database: Any, empty_database: str, postgres: Postgres, login: Callable[..., Any],
+    database: Any, empty_database: str, login: Callable[..., Any],
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    from psycopg.conninfo import make_conninfo
+
     name = login("laptop").info.user
     monkeypatch.setenv("ASSOC_INGEST_DB", str(tmp_path / "a.db"))
     shell, to = Shell(tmp_path / "a.db", capsys), ("--to", empty_database)
@@ -220,7 +223,7 @@ def test_a_machine_is_told_before_it_sends_anything(
     assert "There is no limit" in shell.err
     assert shell("remote", "quota", name, "20kB", *to) == 0, shell.err
     assert shell.out.splitlines()[-1].split() == [name, "0", "bytes", "20.0", "kB"]
-    destination = postgres.dsn(database.info.dbname, name)
+    destination = make_conninfo(empty_database, user=name)
     assert shell("remote", "init", destination) == 0, shell.err
     assert shell("remote", "allow", "--all-projects") == 0
     assert shell("push") == 6

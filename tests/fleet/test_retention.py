@@ -21,6 +21,8 @@ from assoc_ingest.fleet import deletion, server
 from assoc_ingest.fleet.server import Server
 from assoc_ingest.sync.run import sync
 
+pytestmark = pytest.mark.citus
+
 _LIMIT = "2026-06-01T00:00:00.000Z"
 _OLD, _NEW = "2026-02-01T00:00:00.000Z", "2026-08-01T00:00:00.000Z"
 _TO_COUNT = ("messages", "frames", "files", "sessions", "subagents", "tasks", "prompts")

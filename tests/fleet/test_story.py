@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from tests.support import postgres
 from tests.support.postgres import OwnPostgres, own_server
 
 pytest.importorskip("psycopg")
@@ -75,16 +74,14 @@ class Machine:
 
 
 @pytest.fixture
-def machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Machine]]:
+def machines(tmp_path: Path) -> Iterator[dict[str, Machine]]:
     """Two machines, and a server that each reaches by name, with a password."""
     address = f"127.{random.randrange(1, 255)}.{random.randrange(255)}.{random.randrange(1, 255)}"
     settings = {"listen_addresses": address, "fsync": "on", "autovacuum": "on", "timezone": "UTC"}
-    for name, value in settings.items():
-        monkeypatch.setitem(postgres.SETTINGS, name, value)
-    with own_server() as server:
+    with own_server(**settings) as server:
         import psycopg
 
-        with (server.place / "data" / "pg_hba.conf").open("a") as rules:
+        with (server.data / "pg_hba.conf").open("a") as rules:
             rules.write("host all all 127.0.0.0/8 scram-sha-256\n")
         with psycopg.connect(server.conninfo, autocommit=True) as connection:
             connection.execute("select pg_reload_conf()")

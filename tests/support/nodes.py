@@ -2,27 +2,22 @@
 
 ASSOC_TEST_CITUS is the connection string of a superuser to a database of a coordinator that knows
 its workers; the same user must reach each of them at its host and port. The tests make a database
-of their own on all nodes, and drop it. ASSOC_TEST_CITUS_WORKER is the data directory of a worker on
-this machine, which tests may kill and start.
+of their own on all nodes, and drop it. Tests that stop nodes, or look into their files, start nodes
+of their own: the programs of PostgreSQL on this machine must have the extension, too.
 """
 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 
 import pytest
+from tests.support.postgres import LOCALE, OwnPostgres, Postgres, own_server
 
 _NAME = "assoc_test_nodes"
 _SHARDS = 4
 """With more, it takes long to empty the tables for the next test."""
-_PATIENCE = 60
-"""Seconds until a worker that does not end counts as failed."""
 
 
 def given() -> str | None:
@@ -70,9 +65,7 @@ def nodes() -> Iterator[Nodes]:
         ).fetchall()
     others = [make_conninfo(first, host=host, port=port) for host, port in workers]
     _each([first, *others], f"drop database if exists {_NAME} with (force)")
-    _each(
-        [first, *others], f"create database {_NAME} template template0 encoding 'UTF8' locale 'C'"
-    )
+    _each([first, *others], f"create database {_NAME} {LOCALE}")
     try:
         made = [make_conninfo(node, dbname=_NAME) for node in (first, *others)]
         _each(made, "create extension citus")
@@ -94,42 +87,71 @@ def _each(conninfos: list[str], statement: str) -> None:
             connection.execute(statement.encode())
 
 
-class Worker:
-    """A worker that tests kill and start."""
+class OwnNodes(Postgres):
+    """A coordinator and two workers of this run: they can be killed, and their files copied."""
 
-    def __init__(self, place: Path) -> None:
-        self._place = place
-        pid, _, _, port, *_ = (place / "postmaster.pid").read_text().splitlines()
-        self._pid, self.port = int(pid), int(port)
-        self._programs = Path(f"/proc/{pid}/exe").resolve().parent
+    def __init__(self, servers: list[OwnPostgres]) -> None:
+        super().__init__(servers[0].conninfo)
+        self.servers = servers
+        self._crashes = 0
 
-    def kill(self) -> None:
-        """End it at once, as a crash does."""
-        os.kill(self._pid, signal.SIGQUIT)
-        end = time.monotonic() + _PATIENCE
-        while Path(f"/proc/{self._pid}").exists():
-            assert time.monotonic() < end, "the worker does not end"
-            time.sleep(0.02)
+    def new_database(self, name: str) -> str:
+        """Make a database on all nodes, and return the connection string to the coordinator."""
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+
+        _each([server.conninfo for server in self.servers], f"create database {name} {LOCALE}")
+        conninfos = [server.dsn(name) for server in self.servers]
+        _each(conninfos, "create extension citus")
+        first, *others = (conninfo_to_dict(conninfo) for conninfo in conninfos)
+        with psycopg.connect(conninfos[0], autocommit=True) as connection:
+            set_host = "select citus_set_coordinator_host(%s, %s)"
+            connection.execute(set_host, (first["host"], int(first["port"])))
+            for node in others:
+                connection.execute(
+                    "select citus_add_node(%s, %s)", (node["host"], int(node["port"]))
+                )
+        return conninfos[0]
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
-        owner = self._place.stat().st_uid
-        as_owner = ["setpriv", f"--reuid={owner}", f"--regid={owner}", "--clear-groups"]
-        subprocess.run(
-            [
-                *(as_owner if os.geteuid() == 0 else []),
-                *(str(self._programs / "pg_ctl"), "-w", "-D", str(self._place)),
-                *("-l", os.devnull, "start"),
-            ],
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        self._pid = int((self._place / "postmaster.pid").read_text().splitlines()[0])
+        """Start those that are stopped, and wait until they answer."""
+        for server in self.servers:
+            server.start()
+
+    def stop(self, *, crash: bool = False) -> None:
+        """Stop all in order, or one at once: each in turn."""
+        stopped = self.servers
+        if crash:
+            stopped = [self.servers[self._crashes % len(self.servers)]]
+            self._crashes += 1
+        for server in stopped:
+            server.stop(crash=crash)
+
+    def save(self) -> None:
+        """Copy their files, as a backup; they must be stopped."""
+        for server in self.servers:
+            server.save()
+
+    def restore(self) -> None:
+        """Replace their files by the copies; they must be stopped."""
+        for server in self.servers:
+            server.restore()
 
 
-def worker() -> Worker:
-    """Return the worker that may be killed, or skip the test."""
-    place = os.environ.get("ASSOC_TEST_CITUS_WORKER")
-    if not place:
-        pytest.skip("no worker may be killed: set ASSOC_TEST_CITUS_WORKER to its data directory")
-    return Worker(Path(place))
+Own = OwnPostgres | OwnNodes
+"""What a test may stop."""
+
+
+@contextmanager
+def own_nodes() -> Iterator[OwnNodes]:
+    """Yield nodes that were made for this, or skip the test."""
+    with ExitStack() as stack:
+        yield OwnNodes([stack.enter_context(own_server(**_SETTINGS)) for _ in range(3)])
+
+
+_SETTINGS = {
+    "shared_preload_libraries": "citus",
+    "max_connections": "100",
+    "max_prepared_transactions": "100",
+    "citus.shard_count": str(_SHARDS),
+}

@@ -30,6 +30,7 @@ SETTINGS = {
     "jit": "off",  # compiling a query takes longer than it does on a few rows
     "log_min_messages": "fatal",
 }
+LOCALE = "template template0 encoding 'UTF8' locale 'C'"
 _PATIENCE = 60
 """Seconds until a server that does not answer counts as failed."""
 
@@ -50,10 +51,13 @@ class Postgres:
 class OwnPostgres(Postgres):
     """A server of this run: it can be killed, and its files can be copied."""
 
-    def __init__(self, programs: Path, place: Path) -> None:
+    def __init__(self, programs: Path, place: Path, **settings: str) -> None:
         super().__init__(f"host={place} port=5432 user=postgres dbname=postgres connect_timeout=10")
-        self.place = place
+        self.servers = [self]
+        self.data = place / "data"
+        self._place = place
         self._programs = programs
+        self._settings = {**SETTINGS, **settings}
         self._process: subprocess.Popen[bytes] | None = None
         self._run(
             "initdb",
@@ -66,17 +70,20 @@ class OwnPostgres(Postgres):
             "postgres",
             "-N",
             "-D",
-            place / "data",
+            self.data,
         )
         self.start()
 
     def start(self) -> None:
-        """Start the server, and wait until it answers."""
+        """Start the server unless it runs, and wait until it answers."""
         import psycopg
 
-        options = [f"-c{name}={value}" for name, value in SETTINGS.items()]
-        command = self._command("postgres", "-D", self.place / "data", "-k", self.place, *options)
-        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=self.place)
+        if self._process is not None:
+            return
+
+        options = [f"-c{name}={value}" for name, value in self._settings.items()]
+        command = self._command("postgres", "-D", self.data, "-k", self._place, *options)
+        self._process = subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=self._place)
         end = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -95,9 +102,29 @@ class OwnPostgres(Postgres):
             self._process.wait(_PATIENCE)
             self._process = None
 
+    def new_database(self, name: str) -> str:
+        """Make a database, and return its connection string."""
+        import psycopg
+
+        with psycopg.connect(self.conninfo, autocommit=True) as connection:
+            connection.execute(f"create database {name} {LOCALE}")
+        return self.dsn(name)
+
+    def save(self) -> None:
+        """Copy its files, as a backup; it must be stopped."""
+        shutil.copytree(self.data, self._place / "backup", symlinks=True)
+
+    def restore(self) -> None:
+        """Replace its files by the copy; it must be stopped."""
+        status = self._place.stat()
+        shutil.rmtree(self.data)
+        (self._place / "backup").rename(self.data)
+        for path in [self.data, *self.data.rglob("*")]:
+            os.chown(path, status.st_uid, status.st_gid)
+
     def _run(self, program: str, *arguments: str | Path) -> None:
         command = self._command(program, *arguments)
-        subprocess.run(command, check=True, cwd=self.place, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, cwd=self._place, stdout=subprocess.DEVNULL)
 
     def _command(self, program: str, *arguments: str | Path) -> list[str]:
         as_postgres = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"]
@@ -120,7 +147,7 @@ def server() -> Iterator[Postgres]:
 
 
 @contextmanager
-def own_server() -> Iterator[OwnPostgres]:
+def own_server(**settings: str) -> Iterator[OwnPostgres]:
     """Yield a server that was made for this, or skip the test."""
     found = programs()
     if found is None:
@@ -137,7 +164,7 @@ def own_server() -> Iterator[OwnPostgres]:
 
             user = pwd.getpwnam("postgres")
             os.chown(place, user.pw_uid, user.pw_gid)
-        made = OwnPostgres(found, place)
+        made = OwnPostgres(found, place, **settings)
         yield made
     finally:
         if made is not None:

@@ -13,6 +13,7 @@ from uuid import uuid4
 from ..errors import FleetError, NotFoundError
 from ..terminal import Progress
 from .connect import readable
+from .nodes import Node, run_on_shards, workers
 from .projection import KEYED, PLACED
 
 if TYPE_CHECKING:
@@ -349,7 +350,7 @@ class Erased:
 
 
 _ERASED = """
-    select c.oid::regclass::text, pg_total_relation_size(c.oid), exists (
+    select c.oid::regclass::text, {size}, exists (
         select from pg_attribute a where a.attrelid = c.oid and a.attname = 'origin_id'
     )
     from pg_class c
@@ -357,18 +358,26 @@ _ERASED = """
     order by 2, 1
 """
 
+_SIZE = "pg_total_relation_size(c.oid)"
+_DISTRIBUTED_SIZE = f"""
+    case when exists (select from pg_dist_partition p where p.logicalrelid = c.oid)
+    then citus_total_relation_size(c.oid) else {_SIZE} end
+"""
+
 _COLUMNS = """
     select string_agg(quote_ident(attname), ', '), string_agg(
         case
-            when attname = 'origin_id' then '(select min(origin_id) from assoc.origins)'
+            when attname = 'origin_id'
+            then coalesce((select min(origin_id) from assoc.origins), 0)::text
             when atttypid = 'timestamptz'::regtype then 'now()'
             when atttypid = 'uuid'::regtype then 'gen_random_uuid()'
             when atttypid in ('int4'::regtype, 'int8'::regtype, 'float8'::regtype) then '0'
             else ''''''
         end, ', '
-    )
+    ), exists (select from assoc.origins)
     from pg_attribute
-    where attrelid = %s::regclass and attnum > 0 and not attisdropped and attnotnull
+    where attrelid = %s::regclass and attnum > 0 and not attisdropped
+      and attnotnull and not atthasdef
 """
 
 
@@ -382,26 +391,62 @@ def erase(connection: Connection[Any], progress: Progress | None = None) -> Eras
     ).fetchone()
     if row is None or not row[0]:
         raise FleetError("Only the owner of the schema can do this: name its login with --to.")
-    tables = connection.execute(_ERASED.encode()).fetchall()
+    nodes = workers(connection)
+    listed = _ERASED.format(size=_DISTRIBUTED_SIZE if nodes else _SIZE).encode()
+    tables = connection.execute(listed).fetchall()
     done, total = Erased(), sum(size for _, size, _ in tables)
     done.before = total
     looked = 0
     connection.execute("select set_config('lock_timeout', %s, false)", (f"{_PATIENCE}s",))
-    for name, size, has_data in [*tables, ("pg_catalog.pg_statistic", 0, False)]:
+    for name, size, has_data in [*tables, (_STATISTICS, 0, False)]:
+        is_on_nodes = bool(nodes) and name not in _NOT_DISTRIBUTED
         try:
             if has_data:
-                _replace_statistics(connection, name)
+                _replace_statistics(connection, name, is_on_nodes=is_on_nodes)
             _rewrite(connection, name, done)
         except errors.LockNotAvailable:
             done.locked.append(name)
+        else:
+            if is_on_nodes:
+                run_on_shards(connection, name, "vacuum %1$s")
+                dead = run_on_shards(connection, name, _DEAD.format("'%1$s'"))
+                _note_visible(done, name, sum(map(int, dead)))
         looked += size
         if progress is not None:
             progress(looked, total)
-    done.after = sum(size for _, size, _ in connection.execute(_ERASED.encode()).fetchall())
+    for node in nodes:
+        _rewrite_statistics(node, done)
+    done.after = sum(size for _, size, _ in connection.execute(listed).fetchall())
     return done
 
 
+_STATISTICS = "pg_catalog.pg_statistic"
+_NOT_DISTRIBUTED = (_STATISTICS, "assoc.schema_version")
+_DEAD = "select pg_stat_get_dead_tuples({}::regclass)"
+"""Deleted rows that the VACUUM before it had to leave: a worker tells nobody how many there are."""
+_MAY_REWRITE = """
+    select rolsuper or pg_has_role(d.datdba, 'usage')
+    from pg_roles, pg_database d
+    where rolname = current_user and d.datname = current_database()
+"""
+
 _count = re.compile(r"\d{1,18}\b")
+
+
+def _rewrite_statistics(node: Node, done: Erased) -> None:
+    name = f"{_STATISTICS} on {node.host}:{node.port}"
+    if not node.value(_MAY_REWRITE):
+        done.refused.append(name)
+        return
+    node.run(f"vacuum (full) {_STATISTICS}")
+    node.run(f"vacuum {_STATISTICS}")
+    _note_visible(done, name, int(node.run(_DEAD.format(f"'{_STATISTICS}'"))))
+    done.tables += 1
+
+
+def _note_visible(done: Erased, name: str, count: int) -> None:
+    if count:
+        done.visible[name] = count
 
 
 def _rewrite(connection: Connection[Any], name: str, done: Erased) -> None:
@@ -409,8 +454,7 @@ def _rewrite(connection: Connection[Any], name: str, done: Erased) -> None:
         if notice.severity_nonlocalized == "WARNING":
             done.refused.append(name)
         count = _count.match(notice.message_detail or "")
-        if count and int(count[0]):
-            done.visible[name] = int(count[0])
+        _note_visible(done, name, int(count[0]) if count else 0)
 
     connection.add_notice_handler(note)
     try:
@@ -420,18 +464,26 @@ def _rewrite(connection: Connection[Any], name: str, done: Erased) -> None:
     done.tables += 1
 
 
-def _replace_statistics(connection: Connection[Any], name: str) -> None:
-    """Let the statistics of a table have samples of its present rows alone."""
-    with connection.transaction():
-        row = None
-        if not _has_rows(connection, name) and _has_rows(connection, "assoc.origins"):
-            columns, values = connection.execute(_COLUMNS.encode(), (name,)).fetchone() or ("", "")
-            insert = f"insert into {name} ({columns}) values ({values}) returning ctid::text"
-            row = connection.execute(insert.encode()).fetchone()
-        connection.execute(f"analyze {name}".encode())
-        if row is not None:
-            connection.execute(f"delete from {name} where ctid = %s::tid".encode(), row)
+_REPLACE_STATISTICS = """
+do $$
+declare place tid;
+begin
+    if not exists (select from %1$s) then
+        insert into %1$s ({columns}) select {values} where {has_origin} returning ctid into place;
+    end if;
+    analyze %1$s;
+    delete from %1$s where ctid = place;
+end $$
+"""
 
 
-def _has_rows(connection: Connection[Any], name: str) -> bool:
-    return connection.execute(f"select from {name} limit 1".encode()).fetchone() is not None
+def _replace_statistics(connection: Connection[Any], name: str, *, is_on_nodes: bool) -> None:
+    """Let the statistics of a table, or of each part, have samples of its present rows alone."""
+    columns, values, has_origin = connection.execute(_COLUMNS.encode(), (name,)).fetchone() or (
+        *("", "", False),
+    )
+    statement = _REPLACE_STATISTICS.format(columns=columns, values=values, has_origin=has_origin)
+    if is_on_nodes:
+        run_on_shards(connection, name, statement)
+    else:
+        connection.execute(statement.replace("%1$s", name).encode())

@@ -452,7 +452,7 @@ def _terminate(connection: Connection[Any], pid: int, name: str) -> None:
     from psycopg.sql import SQL, Identifier
 
     try:
-        connection.execute("select pg_terminate_backend(%s)", (pid,))
+        connection.execute("select pg_terminate_backend(%s::int)", (pid,))
         return
     except errors.InsufficientPrivilege:
         pass
@@ -461,7 +461,7 @@ def _terminate(connection: Connection[Any], pid: int, name: str) -> None:
         connection.execute(SQL("grant {} to current_user").format(user))
         try:
             with connection.transaction():
-                connection.execute("select pg_terminate_backend(%s)", (pid,))
+                connection.execute("select pg_terminate_backend(%s::int)", (pid,))
         except errors.InsufficientPrivilege as error:
             raise FleetError(
                 f"This login may not end connections of {name}: a superuser can, or can grant it "

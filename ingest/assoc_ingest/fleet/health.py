@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import FleetError
 from ..terminal import many, size
 from .connect import readable
+from .nodes import Node, is_distributed, workers
 from .server import INDEX, applied_migrations, missing_migrations
 
 if TYPE_CHECKING:
@@ -42,12 +43,59 @@ _QUOTA_SHARE = 0.9
 
 @readable
 def health(connection: AnyConnection) -> list[Check]:
-    """Return all checks, in an order to read; the first that is not ok comes first to mend."""
-    checks: tuple[Callable[[AnyConnection], Iterator[Check]], ...] = (
-        *(_version, _schema, _space, _text_index, _pending, _indexes, _settings),
-        *(_dead_rows, _age, _transactions, _held_back, _connections, _quotas),
+    """Return all checks, in an order to read; the first that is not ok comes first to mend.
+
+    Of each worker, if there are any, one line, and then what is wrong there.
+    """
+    here = Node(connection)
+    found = [
+        *_version(here),
+        *_schema(connection),
+        *_space(connection),
+        *_text_index(connection),
+        *_each(here),
+        *_quotas(connection),
+    ]
+    version = here.value(_VERSION)
+    for node in workers(connection):
+        name = f"{node.host}:{node.port}"
+        try:
+            found += _node(node, name, version)
+            found += [
+                check._replace(name=f"{check.name} on {name}")
+                for check in _each(node)
+                if check.is_ok is False
+            ]
+        except FleetError as error:
+            advice = "Start it: what its machines pushed cannot be read or written until then."
+            shown = f"{many(node.shards, 'shard')}; {error}"
+            found.append(Check(f"node {name}", False, shown, advice))
+    return found
+
+
+def _each(node: Node) -> Iterator[Check]:
+    """Check what every node has for itself."""
+    checks: tuple[Callable[[Node], Iterator[Check]], ...] = (
+        *(_pending, _indexes, _settings),
+        *(_dead_rows, _age, _transactions, _held_back, _connections),
     )
-    return [found for check in checks for found in check(connection)]
+    return (found for check in checks for found in check(node))
+
+
+_VERSION = """
+    select concat_ws(', ', 'PostgreSQL ' || current_setting('server_version'), (
+        select 'Citus ' || extversion from pg_extension where extname = 'citus'
+    ))
+"""
+
+
+def _node(node: Node, name: str, version: str) -> Iterator[Check]:
+    """Show what a worker has, and check that it has the version of the coordinator."""
+    there = node.value(_VERSION)
+    bytes_ = size(node.value("select pg_database_size(current_database())"))
+    advice = f"Let all nodes have the same version as the coordinator: {version}."
+    shown = f"{there}; {many(node.shards, 'shard')}, {bytes_}"
+    yield Check(f"node {name}", there == version, shown, advice)
 
 
 def _value(connection: AnyConnection, query: str, *values: object) -> Any:
@@ -55,12 +103,11 @@ def _value(connection: AnyConnection, query: str, *values: object) -> Any:
     return row[0] if row else None
 
 
-def _version(connection: AnyConnection) -> Iterator[Check]:
-    version = connection.info.server_version // 10_000
+def _version(node: Node) -> Iterator[Check]:
+    version = int(node.value("select current_setting('server_version_num')")) // 10_000
     is_tested = _OLDEST_TESTED <= version <= _NEWEST_TESTED
-    shown = _value(connection, "show server_version")
     advice = f"Use PostgreSQL {_OLDEST_TESTED} to {_NEWEST_TESTED}: others are not tested."
-    yield Check("version", is_tested, f"PostgreSQL {shown}", advice)
+    yield Check("version", is_tested, node.value(_VERSION), advice)
 
 
 def _schema(connection: AnyConnection) -> Iterator[Check]:
@@ -84,9 +131,11 @@ _TABLES = """
 
 def _space(connection: AnyConnection) -> Iterator[Check]:
     total = size(_value(connection, "select pg_database_size(current_database())"))
-    largest = ", ".join(
-        f"{name} {size(bytes_)}" for name, bytes_ in connection.execute(_TABLES.encode()).fetchall()
-    )
+    if is_distributed(connection):  # the line of each worker has its size
+        yield Check("size", True, f"{total} on the coordinator")
+        return
+    tables = connection.execute(_TABLES.encode()).fetchall()
+    largest = ", ".join(f"{name} {size(bytes_)}" for name, bytes_ in tables)
     yield Check("size", True, f"{total} in all; {largest} (with indexes)")
 
 
@@ -100,45 +149,51 @@ def _text_index(connection: AnyConnection) -> Iterator[Check]:
     yield Check("text index", bool(is_valid), found[is_valid], "Make it: assoc-ingest remote index")
 
 
-def _pending(connection: AnyConnection) -> Iterator[Check]:
-    """Check the pending list of the text index, which each search reads as a whole."""
-    if not _value(connection, "select to_regclass(%s) is not null", f"assoc.{INDEX}"):
+def _pending(node: Node) -> Iterator[Check]:
+    """Check the pending lists of the text index, which each search reads as a whole."""
+    if not node.value(f"select count(*) from ({_TEXT_INDEXES}) i"):
         return
-    function = _value(
-        connection,
+    function = node.value(
         "select p.oid::regproc::text from pg_proc p"
         " join pg_extension e on e.extname = 'pgstattuple'"
         " where p.proname = 'pgstatginindex' and p.pronamespace = e.extnamespace"
-        " and has_function_privilege(p.oid, 'execute')",
+        " and has_function_privilege(p.oid, 'execute')"
     )
     advice = "Empty it: select gin_clean_pending_list('assoc.messages_words')"
     if function is None:
         advice = "A superuser can show it: create extension pgstattuple; grant pg_stat_scan_tables"
         yield Check("pending list", None, "not visible", advice)
         return
-    pages = _value(connection, f"select pending_pages from {function}(%s)", f"assoc.{INDEX}")
-    pending = pages * _value(connection, "select current_setting('block_size')::int")
+    pages = node.value(f"select sum(({function}(i.oid)).pending_pages) from ({_TEXT_INDEXES}) i")
+    pending = int(pages) * node.value("select current_setting('block_size')::int")
     yield Check("pending list", pending <= _MOST_PENDING, size(pending), advice)
 
 
-def _indexes(connection: AnyConnection) -> Iterator[Check]:
-    rows = connection.execute(
+_TEXT_INDEXES = f"""
+    select c.oid from pg_class c
+    where c.relnamespace = to_regnamespace('assoc') and c.relkind = 'i'
+      and c.relname ~ '^{INDEX}(_[0-9]+)?$'
+"""
+"""That of a server, or those of the shards of a worker."""
+
+
+def _indexes(node: Node) -> Iterator[Check]:
+    rows = node.rows(
         "select indexrelid::regclass::text from pg_index i join pg_class c on c.oid = i.indrelid"
         " where c.relnamespace = to_regnamespace('assoc') and not i.indisvalid"
-        " and indexrelid is distinct from to_regclass(%s) order by 1",
-        (f"assoc.{INDEX}",),
-    ).fetchall()
+        f" and indexrelid is distinct from to_regclass('assoc.{INDEX}') order by 1"
+    )
     names = ", ".join(name for (name,) in rows)
     yield Check(
         "other indexes", not rows, f"invalid: {names}" if rows else "valid", "REINDEX them."
     )
 
 
-def _settings(connection: AnyConnection) -> Iterator[Check]:
-    rows = connection.execute(
+def _settings(node: Node) -> Iterator[Check]:
+    rows = node.rows(
         "select name from pg_settings where setting = 'off'"
         " and name in ('autovacuum', 'track_counts', 'fsync', 'full_page_writes') order by name"
-    ).fetchall()
+    )
     off = ", ".join(name for (name,) in rows)
     advice = (
         "Turn them on: without autovacuum the database grows, and without fsync it does not "
@@ -147,61 +202,57 @@ def _settings(connection: AnyConnection) -> Iterator[Check]:
     yield Check("settings", not rows, f"off: {off}" if rows else "autovacuum and fsync on", advice)
 
 
-def _dead_rows(connection: AnyConnection) -> Iterator[Check]:
-    rows = connection.execute(
+def _dead_rows(node: Node) -> Iterator[Check]:
+    rows = node.rows(
         "select relname::text, n_dead_tup from pg_stat_user_tables where schemaname = 'assoc'"
-        " and n_dead_tup > %s and n_dead_tup > %s * (n_live_tup + n_dead_tup)"
-        " order by n_dead_tup desc",
-        (_DEAD_ROWS, _DEAD_SHARE),
-    ).fetchall()
+        f" and n_dead_tup > {_DEAD_ROWS} and n_dead_tup > {_DEAD_SHARE} * (n_live_tup + n_dead_tup)"
+        " order by n_dead_tup desc"
+    )
     found = ", ".join(f"{name} {count:,}" for name, count in rows) or "few"
     advice = "Autovacuum does not keep up: VACUUM these tables, and see which transaction is open."
     yield Check("dead rows", not rows, found, advice)
 
 
-def _age(connection: AnyConnection) -> Iterator[Check]:
-    age = _value(
-        connection,
+def _age(node: Node) -> Iterator[Check]:
+    age = node.value(
         "select greatest(age(datfrozenxid), mxid_age(datminmxid)) from pg_database"
         " where datname = current_database()",
     )
     yield Check("age", age < _OLDEST_AGE, many(age, "transaction"), "VACUUM (FREEZE) the database.")
 
 
-def _transactions(connection: AnyConnection) -> Iterator[Check]:
-    if not _value(connection, "select pg_has_role('pg_read_all_stats', 'member')"):
+def _transactions(node: Node) -> Iterator[Check]:
+    if not node.value("select pg_has_role('pg_read_all_stats', 'member')"):
         advice = "A superuser can show it: grant pg_read_all_stats to this login"
         yield Check("longest transaction", None, "not visible", advice)
         return
-    row = connection.execute(
-        "select extract(epoch from now() - xact_start)::int, usename::text, pid"
+    rows = node.rows(
+        "select extract(epoch from now() - xact_start)::int as seconds, usename::text, pid"
         " from pg_stat_activity where xact_start is not null and backend_type = 'client backend'"
         " and pid <> pg_backend_pid() order by 1 desc limit 1"
-    ).fetchone()
-    seconds, name, pid = row or (0, "", 0)
-    found = f"{seconds:,} s, by {name}" if row else "none is open"
+    )
+    seconds, name, pid = rows[0] if rows else (0, "", 0)
+    found = f"{seconds:,} s, by {name}" if rows else "none is open"
     advice = f"It keeps VACUUM from removing rows. End it: select pg_terminate_backend({pid})"
     yield Check("longest transaction", seconds <= _LONGEST, found, advice)
 
 
-def _held_back(connection: AnyConnection) -> Iterator[Check]:
+def _held_back(node: Node) -> Iterator[Check]:
     """Check what holds rows or the write-ahead log although nobody is connected."""
-    rows = connection.execute(
-        "select 'prepared transaction ' || gid from pg_prepared_xacts"
+    rows = node.rows(
+        "select 'prepared transaction ' || gid as name from pg_prepared_xacts"
         " where database = current_database() and prepared < now() - interval '1 hour'"
         " union all select 'unused replication slot ' || slot_name from pg_replication_slots"
         " where not active order by 1"
-    ).fetchall()
+    )
     found = ", ".join(name for (name,) in rows) or "nothing"
     advice = "It keeps old rows, or fills the disk with the log: end it if nobody needs it."
     yield Check("held back by", not rows, found, advice)
 
 
-def _connections(connection: AnyConnection) -> Iterator[Check]:
-    used = _value(
-        connection, "select count(*) from pg_stat_activity where backend_type = 'client backend'"
-    )
-    most = _value(connection, "select current_setting('max_connections')::int")
+def _connections(node: Node) -> Iterator[Check]:
+    used = node.value("select count(*) from pg_stat_activity where backend_type = 'client backend'")
+    most = node.value("select current_setting('max_connections')::int")
     advice = "Put a pooler in front (PgBouncer in transaction mode), or raise max_connections."
     is_ok = used <= _CONNECTIONS_SHARE * most
     yield Check("connections", is_ok, f"{used:,} of {most:,}", advice)

@@ -13,6 +13,7 @@ from .. import __version__, sql
 from ..errors import BusyError, FleetError, UsageError
 from ..fields import orjson
 from .connect import readable, readable_errors
+from .nodes import is_distributed
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -169,7 +170,7 @@ def migrate(connection: Connection[Any], *, distributed: bool = False) -> list[s
         applied = applied_migrations(connection)
         _check_newer(applied)
         missing = missing_migrations(applied)
-        was_distributed = _is_distributed(connection)
+        was_distributed = is_distributed(connection)
         distributed = distributed or was_distributed
         if not missing and distributed == was_distributed:
             return []
@@ -212,18 +213,6 @@ def _drop_code(connection: Connection[Any]) -> None:
             connection.execute(f"drop {kind} {identities}".encode())
     if applied_migrations(connection):
         connection.execute("delete from assoc.schema_version where name like 'code-%'")
-
-
-def _is_distributed(connection: Connection[Any]) -> bool:
-    """Are the tables on the nodes of Citus?"""
-    row = connection.execute("select to_regclass('pg_catalog.pg_dist_partition')").fetchone()
-    if row is None or row[0] is None:
-        return False
-    row = connection.execute(
-        "select exists (select from pg_catalog.pg_dist_partition"
-        " where logicalrelid = to_regclass('assoc.files'))"
-    ).fetchone()
-    return bool(row and row[0])
 
 
 def _check_nodes(connection: Connection[Any]) -> None:
