@@ -629,6 +629,7 @@ def test_other_conversations_are_beside_it_and_folded_where_there_is_no_room(
         here = beside.locator("[aria-current=page]")
         assert "Frost warning" in here.inner_text()
         assert here.bounding_box()["x"] < page.locator(".ai-body").bounding_box()["x"]
+        assert beside.evaluate("list => list.scrollWidth <= list.clientWidth")
         page.set_viewport_size({"width": 400, "height": 800})
         assert not here.is_visible()
         beside.locator("summary").click()

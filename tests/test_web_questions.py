@@ -156,6 +156,6 @@ def test_what_will_be_deleted_soon(visit: Visit) -> None:
 def test_what_did_it_cost_and_where_did_that_go(visit: Visit) -> None:
     visit.open("Usage", "header")
     assert re.search(r"Cost\s+≥?\$\d+\.\d\d", visit.reads(".ai-tiles"))
-    assert "claude-sonnet-5" in visit.reads("main .ai-beside")
+    assert "claude-sonnet-5" in visit.reads("main .ai-columns")
     visit.open("repository", "main")
     assert "fernhill" in visit.reads(".ai-usage tbody")
