@@ -1005,6 +1005,12 @@ create function assoc_read.julianday(at text, variadic modifiers text[] default 
 -- message that an earlier origin has too is a copy of that one, and the counts of a session leave out
 -- what the same session of an earlier origin has.
 --
+-- That is worked out when it is read, not when it is pushed. Which origin counts depends on who reads:
+-- a reader of one team gets the answer of a database that has read the homes of this team only. And a
+-- table of what several origins have would need a lock: two machines that push the same line at once
+-- do not see each other's, so each would have to wait until the other's transaction ends, for which a
+-- login can take as long as it likes. With several nodes, such a push would write to all of them.
+--
 -- Tables that describe a single machine and travel only as bytes are missing: hook events, changes in
 -- git, runs of sync.
 
