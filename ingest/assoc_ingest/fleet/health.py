@@ -54,9 +54,8 @@ def health(connection: AnyConnection) -> list[Check]:
         *_space(connection),
         *_text_index(connection),
         *_each(here),
-        *_quotas(connection),
     ]
-    version = here.value(_VERSION)
+    version, answer = here.value(_VERSION), True
     for node in workers(connection):
         name = f"{node.host}:{node.port}"
         try:
@@ -67,9 +66,12 @@ def health(connection: AnyConnection) -> list[Check]:
                 if check.is_ok is False
             ]
         except FleetError as error:
+            answer = False
             advice = "Start it: what its machines pushed cannot be read or written until then."
             shown = f"{many(node.shards, 'shard')}; {error}"
             found.append(Check(f"node {name}", False, shown, advice))
+    if answer:  # what is stored is counted on all workers
+        found += _quotas(connection)
     return found
 
 
