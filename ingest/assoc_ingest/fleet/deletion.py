@@ -15,6 +15,7 @@ from ..terminal import Progress
 from .connect import readable
 from .nodes import Node, run_on_shards, workers
 from .projection import KEYED, PLACED
+from .server import change
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -121,18 +122,24 @@ def origin_named(connection: Connection[Any], name: str) -> Origin:
 def remove_origin(connection: Connection[Any], origin: Origin) -> Deleted:
     """Delete everything that a machine pushed, and free its label."""
     origin_id = origin.origin_id
-    connection.execute("update assoc.origins set role_name = '' where origin_id = %s", (origin_id,))
-    connection.execute(
-        "update assoc.origin_states set version = version + 1, nonce = %s where origin_id = %s",
-        (uuid4(), origin_id),
-    )
+    with change(connection):
+        connection.execute(
+            "update assoc.origins set role_name = '' where origin_id = %s", (origin_id,)
+        )
+        connection.execute(
+            "update assoc.origin_states set version = version + 1, nonce = %s where origin_id = %s",
+            (uuid4(), origin_id),
+        )
     files = _files(connection, origin_id)
     for batch in _batches(files):
-        with connection.transaction():
+        with change(connection):
             _delete(connection, origin_id, batch)
     for name in (*_OF_FILES, *(table.name for table in KEYED)):
-        connection.execute(f"delete from assoc.{name} where origin_id = %s".encode(), (origin_id,))
-    with connection.transaction():
+        with change(connection):
+            connection.execute(
+                f"delete from assoc.{name} where origin_id = %s".encode(), (origin_id,)
+            )
+    with change(connection):
         connection.execute("delete from assoc.labels where label = %s", (origin.label,))
         connection.execute("delete from assoc.stored where origin_id = %s", (origin_id,))
         connection.execute(
@@ -220,7 +227,7 @@ def older(connection: Connection[Any], limit: str) -> list[Old]:
 @readable
 def keep_since(connection: Connection[Any], limit: str | None) -> None:
     """Set the limit, or with None remove it, so that machines push older files again."""
-    with connection.transaction():
+    with change(connection):
         before = kept_since(connection)
         connection.execute("delete from assoc.retention")
         if limit is not None:
@@ -277,7 +284,7 @@ def _old_files(connection: Connection[Any], origin_id: int, limit: str) -> list[
 @contextmanager
 def _changing(connection: Connection[Any], origin_id: int) -> Iterator[None]:
     """Change an origin in a transaction that no push comes between; its machine will compare."""
-    with connection.transaction():
+    with change(connection):
         connection.execute(
             "update assoc.origin_states set version = version + 1 where origin_id = %s",
             (origin_id,),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import BusyError, FleetError, NotFoundError, UsageError
 from .connect import SENTENCES, readable
 from .passwords import url
-from .server import migrate
+from .server import change, migrate
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -326,7 +326,7 @@ def set_quota(
 
 def _count_stored(connection: Connection[Any], origin_id: int, *, has_limit: bool) -> None:
     """Count what a machine stores if it has a limit; no push of it goes on meanwhile."""
-    with connection.transaction():
+    with change(connection):
         connection.execute(
             "select from assoc.origin_states where origin_id = %s for update", (origin_id,)
         )

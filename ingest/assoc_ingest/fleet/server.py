@@ -286,6 +286,8 @@ def patient(connection: Connection[Any]) -> Iterator[None]:
     from psycopg.errors import LockNotAvailable
 
     connection.execute("select set_config('lock_timeout', %s, false)", (f"{_PATIENCE}s",))
+    # Lets `change` tell the workers, too; without Citus it says nothing to anybody.
+    connection.execute("select set_config('citus.propagate_set_commands', 'local', false)")
     try:
         yield
     except (LockNotAvailable, FleetError) as error:
@@ -304,6 +306,14 @@ def patient(connection: Connection[Any]) -> Iterator[None]:
             "again, or end it: select pg_terminate_backend(PROCESS). `remote migrate --force` ends "
             "those of machines and readers."
         ) from error
+
+
+@contextmanager
+def change(connection: Connection[Any]) -> Iterator[None]:
+    """A transaction within `patient` in which no node waits longer: workers only hear SET LOCAL."""
+    with connection.transaction():
+        connection.execute(f"set local lock_timeout = '{_PATIENCE}s'".encode())
+        yield
 
 
 def check(connection: Connection[Any]) -> None:
