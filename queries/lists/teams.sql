@@ -52,5 +52,5 @@ where (
           and lower(rtrim(replace(cwd, '\', '/'), '/')) = lower(rtrim(replace(:cwd, '\', '/'), '/'))
     )
   )
-order by t.created_at desc, t.name
+order by t.created_at desc, t.name, t.id
 limit cast(coalesce(nullif(:limit, ''), '30') as integer)
