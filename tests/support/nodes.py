@@ -46,6 +46,7 @@ class Nodes:
             if tables and tables[0]:
                 connection.execute(f"truncate {tables[0]}")
             connection.execute("drop index if exists assoc.messages_words")
+            connection.execute(f"grant temporary on database {_NAME} to public")
             connection.execute(f"set citus.shard_count = {_SHARDS}")
             server.migrate(connection, distributed=True)
 
